@@ -1,0 +1,42 @@
+# The commands of the project. `make help` lists them.
+
+TOOLS := go tool -modfile=.ci/tools.mod
+
+.PHONY: help build run test race check fmt docs bench fuzz
+
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build ./pi-conform
+	go build ./cmd/pi-conform
+
+run: build ## judge the real npm loop (installs it on first use)
+	./pi-conform run pi@0.84.3
+
+test: ## all tests; the ones that need npm run if PI_CONFORM_NPM=1
+	go test ./...
+
+race: ## all tests with the race detector
+	go test -race ./...
+
+check: ## formatting, vet, static analysis, outdated idioms, tidy modules
+	@out="$$($(TOOLS) gofumpt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
+	go vet ./...
+	$(TOOLS) staticcheck ./...
+	$(TOOLS) exhaustive -default-signifies-exhaustive ./...
+	@out="$$(go fix -diff ./... 2>&1)"; test -z "$$out" || { echo "go fix would change:"; echo "$$out"; exit 1; }
+	go mod tidy -diff
+
+fmt: ## format the Go files
+	$(TOOLS) gofumpt -w $$(git ls-files '*.go')
+
+docs: ## write the generated documents anew
+	go test ./cmd/pi-conform -run TestGeneratedDocs -update
+
+bench: ## all benchmarks, ready for benchstat
+	go test -run '^$$' -bench . -benchmem -count 5 ./...
+
+fuzz: ## the native fuzz targets, half a minute each
+	go test ./harness/trace -run '^$$' -fuzz FuzzDecode -fuzztime 30s
+	go test ./harness -run '^$$' -fuzz FuzzParseCase -fuzztime 30s
+	go test ./conformance -run '^$$' -fuzz FuzzCheck -fuzztime 30s

@@ -1,0 +1,169 @@
+import { Closed, ProtocolError } from "./errors.mjs";
+import { Lines } from "./lines.mjs";
+import { Surroundings } from "./surroundings.mjs";
+
+const PROTOCOL = 1;
+const FLUSH_AT = 64 * 1024; // characters
+const END = Symbol("the end of input");
+const LATER = Symbol("the reply comes later");
+
+/**
+ * Speaks the protocol for one adapter. It takes one message after the other and
+ * none while a barrier is under way, so that the harness may write ahead.
+ */
+export class Server {
+	#adapter;
+	#write;
+	#waiting = []; // messages that have come and are not taken yet
+	#settling = false;
+	#sessions = new Map();
+	#onBye;
+
+	constructor(adapter, write, onBye = () => {}) {
+		this.#adapter = adapter;
+		this.#write = write;
+		this.#onBye = onBye;
+	}
+
+	/** Takes a message, or the ProtocolError that it is. */
+	receive(message) {
+		this.#waiting.push(message);
+		this.#pump();
+	}
+
+	/** Says goodbye once what was received has been done: nothing more comes. */
+	end() {
+		this.receive(END);
+	}
+
+	/** Reports something that belongs to no callback; it goes to the session that was opened last. */
+	log(text) {
+		[...this.#sessions.values()].at(-1)?.log(text);
+	}
+
+	#pump() {
+		while (!this.#settling && this.#waiting.length > 0) this.#take(this.#waiting.shift());
+	}
+
+	#take(message) {
+		if (message === END) return this.#onBye();
+		try {
+			const reply = this.#handle(message);
+			if (reply !== LATER) this.#write({ type: "ok", re: message.id, ...reply });
+		} catch (error) {
+			const code = error instanceof ProtocolError ? error.code : "failed";
+			this.#write({ type: "error", re: message.id, code, message: error.message, stack: error.stack });
+		}
+		if (message.type === "bye") this.#onBye();
+	}
+
+	#handle(message) {
+		if (message instanceof ProtocolError) throw message;
+		if (!Object.hasOwn(this.#handlers, message.type)) throw new ProtocolError("unsupported", `unknown type ${JSON.stringify(message.type)}`);
+		return this.#handlers[message.type](message);
+	}
+
+	#handlers = {
+		hello: (m) => this.#hello(m),
+		open: (m) => this.#open(m),
+		user: (m) => this.#session(m).user(m.name, m.kind, m.answer ?? undefined),
+		answer: (m) => this.#session(m).answer(m.call, m.answer ?? {}),
+		sync: (m) => this.#sync(m),
+		close: (m) => this.#close(m),
+		bye: () => undefined,
+	};
+
+	#hello({ protocol, editions: offered = [], nonce }) {
+		if (!protocol?.includes(PROTOCOL)) throw new ProtocolError("version", `this adapter speaks protocol ${PROTOCOL} only`);
+		const { subject, capabilities, editions, barrier = "quiescent" } = this.#adapter;
+		const own = typeof editions === "function" ? editions(offered) : editions;
+		return { type: "helloOk", protocol: PROTOCOL, nonce, subject, editions: own, barrier, capabilities };
+	}
+
+	#open(message) {
+		const { capabilities } = this.#adapter;
+		if (this.#sessions.has(message.session)) throw new ProtocolError("session", `session ${message.session} is open already`);
+		const missing = needs(message).find((capability) => !capabilities.includes(capability));
+		if (missing) throw new ProtocolError("unsupported", `the subject has not declared ${missing}`);
+		const surroundings = new Surroundings(message, this.#write, { keeps: capabilities.includes("retained") });
+		surroundings.attach(this.#adapter.open(surroundings));
+		this.#sessions.set(message.session, surroundings);
+	}
+
+	#session({ session }) {
+		const surroundings = this.#sessions.get(session);
+		if (!surroundings) throw new ProtocolError("session", `session ${session} is not open`);
+		return surroundings;
+	}
+
+	// One turn of the event loop lets every microtask run, whatever they start.
+	#sync(message) {
+		const session = this.#session(message);
+		this.#settling = true;
+		setImmediate(() => {
+			this.#settling = false;
+			this.#write({ type: "synced", re: message.id, ...session.status() });
+			this.#pump();
+		});
+		return LATER;
+	}
+
+	#close(message) {
+		this.#session(message).close();
+		this.#sessions.delete(message.session);
+	}
+}
+
+// The capabilities without which a session would be another one than was asked for.
+function needs({ form, config = {} }) {
+	const hooks = Object.keys(config.hooks ?? {});
+	if (config.tools?.some((tool) => tool.prepareArguments)) hooks.push("prepareArguments");
+	return [`forms:${form}`, ...hooks.map((hook) => `hooks:${hook}`)];
+}
+
+/**
+ * Runs an adapter on standard input and output until `bye` or the end of input.
+ * Whatever else writes to standard output is sent to standard error.
+ */
+export function serve(adapter, { input = process.stdin } = {}) {
+	const output = takeStdout();
+	const exit = () => {
+		output.flush();
+		process.exit(0);
+	};
+	const server = new Server(adapter, output.write, exit);
+	const lines = new Lines();
+	// Some loops reject in the background by contract, such as when a listener
+	// throws at a progress update. It is no reason to die.
+	process.on("unhandledRejection", (error) => {
+		if (!(error instanceof Closed)) server.log(`unhandled rejection: ${error?.message ?? error}`);
+	});
+	input.on("data", (chunk) => {
+		for (const message of lines.push(chunk)) server.receive(message);
+	});
+	input.on("end", () => server.end());
+}
+
+// Lines are gathered and written together: at the latest when the event loop
+// turns, so before anybody could have seen them missing.
+function takeStdout() {
+	const stdout = process.stdout;
+	const toStdout = stdout.write.bind(stdout);
+	stdout.write = process.stderr.write.bind(process.stderr);
+	stdout.on("error", () => process.exit(1));
+	let text = "";
+	let scheduled = false;
+	const flush = () => {
+		scheduled = false;
+		if (text !== "") toStdout(text);
+		text = "";
+	};
+	process.on("exit", flush);
+	const write = (message) => {
+		text += `${JSON.stringify(message)}\n`;
+		if (message.type === "synced" || text.length > FLUSH_AT) return flush();
+		if (!scheduled) setImmediate(flush);
+		scheduled = true;
+	};
+	return { write, flush };
+}

@@ -1,0 +1,346 @@
+// Package reference joins the reference loop, and its mutants, to the harness.
+// For the harness it is one subject among others.
+//
+// [New] runs it on coroutines, [NewBubble] the same loop on goroutines.
+package reference
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/bubble"
+	"github.com/pi-conform/pi-conform/harness/coro"
+	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/loop"
+)
+
+// New gives the reference loop, with the defects switched on, on coroutines.
+func New(defects ...loop.Defect) harness.Driver {
+	return &coro.Driver{
+		About: about(defects),
+		Join: func(s *harness.Surroundings, sched *coro.Scheduler) (harness.Loop, error) {
+			return join(s, sched, defects), nil
+		},
+	}
+}
+
+// NewBubble gives the reference loop on goroutines in a bubble.
+func NewBubble(defects ...loop.Defect) harness.Driver {
+	return &bubble.Driver{
+		About: about(defects),
+		Join: func(s *harness.Surroundings) (harness.Loop, error) {
+			return join(s, loop.Goroutines(), defects), nil
+		},
+	}
+}
+
+func about(defects []loop.Defect) harness.SubjectInfo {
+	info := harness.SubjectInfo{
+		Name:     "reference",
+		Language: "Go",
+		Barrier:  harness.BarrierQuiescent,
+		Capabilities: []string{
+			"state", "polls", "reads", "listeners", "signals", "forms:agent", "forms:loop", "forms:stream", "clock",
+		},
+		Evidence: []trace.Evidence{
+			trace.EvidenceEvents, trace.EvidenceState, trace.EvidenceListeners, trace.EvidenceCallbacks,
+			trace.EvidenceRequests, trace.EvidenceActions, trace.EvidencePolls, trace.EvidenceReads,
+		},
+	}
+	for _, e := range edition.Known() {
+		info.Editions = append(info.Editions, string(e))
+	}
+	for _, d := range defects {
+		info.Name = "mutant:" + string(d)
+	}
+	return info
+}
+
+func join(s *harness.Surroundings, rt loop.Runtime, defects []loop.Defect) harness.Loop {
+	j := &joint{s: s, rt: rt, sc: s.Scenario}
+	if j.sc.Form == trace.FormAgent {
+		return newAgent(j, defects)
+	}
+	return newLowLevel(j, defects)
+}
+
+// joint is what the forms of the loop have in common.
+type joint struct {
+	s       *harness.Surroundings
+	rt      loop.Runtime
+	sc      *harness.Scenario
+	numbers numbers
+}
+
+// numbers remembers the numbers of the latest events, for the listeners that are
+// told of them after the first. Deliveries may overlap, so the last number alone
+// will not do. It is used by loop code only.
+type numbers struct {
+	next   int
+	recent [16]struct {
+		event *trace.Event
+		n     int
+	}
+}
+
+func (ns *numbers) note(ev *trace.Event) int {
+	slot := &ns.recent[ns.next%len(ns.recent)]
+	slot.event, slot.n = ev, ns.next
+	ns.next++
+	return slot.n
+}
+
+// of is the number of an event; of one that is long gone, the latest.
+func (ns *numbers) of(ev *trace.Event) int {
+	for _, slot := range ns.recent {
+		if slot.event == ev {
+			return slot.n
+		}
+	}
+	return ns.next - 1
+}
+
+const provider = "scripted"
+
+func (j *joint) model(id string) loop.Model {
+	return loop.Model{ID: id, Provider: provider, API: provider}
+}
+
+func (j *joint) tools() []*loop.Tool {
+	tools := make([]*loop.Tool, len(j.sc.Config.Tools))
+	for i := range j.sc.Config.Tools {
+		tools[i] = j.tool(&j.sc.Config.Tools[i])
+	}
+	return tools
+}
+
+func (j *joint) tool(t *trace.Tool) *loop.Tool {
+	tool := &loop.Tool{Name: t.Name, Description: t.Name, Parameters: t.Parameters, ExecutionMode: t.ExecutionMode}
+	if tool.Parameters == nil {
+		tool.Parameters = anyObject
+	}
+	tool.Execute = func(ctx context.Context, call loop.Execution, onUpdate func(*trace.Result)) (*trace.Result, error) {
+		payload := &trace.Payload{ToolCallID: call.ID, ToolName: t.Name, Args: call.Args, Signal: given(ctx)}
+		return j.s.Execute(ctx, payload, onUpdate)
+	}
+	if t.PrepareArguments {
+		tool.PrepareArguments = j.prepareArguments(t.Name)
+	}
+	return tool
+}
+
+// anyObject is what a tool accepts that says nothing about its arguments.
+var anyObject = trace.Value(`{"type":"object","properties":{}}`)
+
+func (j *joint) prepareArguments(name string) func(*trace.Block) (trace.Value, error) {
+	return func(call *trace.Block) (trace.Value, error) {
+		payload := &trace.Payload{ToolCallID: call.ID, ToolName: name, RawArgs: call.Arguments}
+		answer, err := j.s.Hook(nil, trace.HookPrepareArguments, call.ID, payload)
+		if err != nil || answer.Args == nil {
+			return call.Arguments, err
+		}
+		return answer.Args, nil
+	}
+}
+
+var yes, no = true, false
+
+// given says whether an abort signal was passed.
+func given(ctx context.Context) *bool {
+	if ctx == nil {
+		return &no
+	}
+	return &yes
+}
+
+func (j *joint) stream(ctx context.Context, r *loop.Request) (loop.Stream, error) {
+	payload := &trace.Payload{
+		Model: r.Model.ID, Level: r.Level, Key: r.Key, SystemPrompt: r.SystemPrompt,
+		Messages: trace.Tags(r.Messages), Signal: given(ctx),
+	}
+	for _, t := range r.Tools {
+		payload.Tools = append(payload.Tools, t.Name)
+	}
+	return j.s.Model(ctx, payload)
+}
+
+// hooks are those that the scenario configures.
+func (j *joint) hooks() loop.Hooks {
+	var h loop.Hooks
+	for name := range j.sc.Config.Hooks {
+		switch name {
+		case trace.HookTransformContext:
+			h.TransformContext = j.transformContext
+		case trace.HookConvertToLlm:
+			h.ConvertToLlm = j.convertToLlm
+		case trace.HookGetAPIKey:
+			h.GetAPIKey = j.getAPIKey
+		case trace.HookBeforeToolCall:
+			h.BeforeToolCall = j.beforeToolCall
+		case trace.HookAfterToolCall:
+			h.AfterToolCall = j.afterToolCall
+		case trace.HookPrepareNextTurn:
+			h.PrepareNextTurn = j.prepareNextTurn
+		case trace.HookShouldStopAfterTurn:
+			h.ShouldStopAfterTurn = j.shouldStopAfterTurn
+		case trace.HookFinishTurn:
+			h.FinishTurn = j.finishTurn
+		case trace.HookPrepareRequest:
+			h.PrepareRequest = j.prepareRequest
+		}
+	}
+	return h
+}
+
+func (j *joint) transformContext(ctx context.Context, messages []*trace.Message) ([]*trace.Message, error) {
+	payload := &trace.Payload{Messages: trace.Tags(messages), Signal: given(ctx)}
+	answer, err := j.s.Hook(ctx, trace.HookTransformContext, "", payload)
+	if err != nil {
+		return nil, err
+	}
+	return edited(messages, answer), nil
+}
+
+// edited is the list with the hook's changes made.
+func edited(messages []*trace.Message, a *trace.HookAnswer) []*trace.Message {
+	if a.Drop == 0 && len(a.Append) == 0 {
+		return messages
+	}
+	return append(slices.Clone(messages[min(a.Drop, len(messages)):]), a.Append...)
+}
+
+func (j *joint) convertToLlm(messages []*trace.Message) ([]*trace.Message, error) {
+	answer, err := j.s.Hook(nil, trace.HookConvertToLlm, "", &trace.Payload{Messages: trace.Tags(messages)})
+	if err != nil {
+		return nil, err
+	}
+	kept := make([]*trace.Message, 0, len(messages))
+	for _, m := range messages {
+		if !slices.Contains(answer.Without, m.Role) {
+			kept = append(kept, m)
+		}
+	}
+	return kept, nil
+}
+
+func (j *joint) getAPIKey(provider string) (string, error) {
+	answer, err := j.s.Hook(nil, trace.HookGetAPIKey, "", &trace.Payload{Provider: provider})
+	if err != nil {
+		return "", err
+	}
+	return answer.Key, nil
+}
+
+func callPayload(ctx context.Context, c *loop.BeforeToolCallContext) *trace.Payload {
+	return &trace.Payload{
+		ToolCallID: c.Call.ID, ToolName: c.Call.Name, RawArgs: c.Call.Arguments, Args: c.Args,
+		Assistant: c.Assistant.Tag(), Context: trace.Tags(c.Context.Messages), Signal: given(ctx),
+	}
+}
+
+func (j *joint) beforeToolCall(ctx context.Context, c loop.BeforeToolCallContext) (*loop.BeforeToolCallResult, error) {
+	answer, err := j.s.Hook(ctx, trace.HookBeforeToolCall, c.Call.ID, callPayload(ctx, &c))
+	if err != nil {
+		return nil, err
+	}
+	return &loop.BeforeToolCallResult{
+		Block: answer.Block, Reason: answer.Reason, Terminate: answer.Terminate != nil && *answer.Terminate,
+	}, nil
+}
+
+func (j *joint) afterToolCall(ctx context.Context, c loop.AfterToolCallContext) (*loop.AfterToolCallResult, error) {
+	payload := callPayload(ctx, &c.BeforeToolCallContext)
+	payload.Result, payload.IsError = c.Result, &c.IsError
+	answer, err := j.s.Hook(ctx, trace.HookAfterToolCall, c.Call.ID, payload)
+	if err != nil {
+		return nil, err
+	}
+	return &loop.AfterToolCallResult{
+		Content: answer.Content, Details: answer.Details, Usage: answer.Usage,
+		IsError: answer.IsError, Terminate: answer.Terminate,
+	}, nil
+}
+
+func turnPayload(t *loop.TurnContext) *trace.Payload {
+	payload := &trace.Payload{Assistant: t.Message.Tag(), Context: trace.Tags(t.Context.Messages)}
+	for _, r := range t.ToolResults {
+		payload.Results = append(payload.Results, r.ToolCallID)
+	}
+	return payload
+}
+
+// editedContext is the context with the hook's changes, or nil if it made none.
+func editedContext(c *loop.Context, a *trace.HookAnswer) *loop.Context {
+	if a.Drop == 0 && len(a.Append) == 0 && a.SystemPrompt == nil {
+		return nil
+	}
+	changed := *c
+	changed.Messages = slices.Clone(edited(c.Messages, a))
+	if a.SystemPrompt != nil {
+		changed.SystemPrompt = *a.SystemPrompt
+	}
+	return &changed
+}
+
+func (j *joint) modelOf(a *trace.HookAnswer) *loop.Model {
+	if a.Model == "" {
+		return nil
+	}
+	m := j.model(a.Model)
+	return &m
+}
+
+func levelOf(a *trace.HookAnswer) *string {
+	if a.Level == "" {
+		return nil
+	}
+	return &a.Level
+}
+
+func (j *joint) prepareNextTurn(ctx context.Context, t loop.TurnContext) (*loop.TurnUpdate, error) {
+	answer, err := j.s.Hook(ctx, trace.HookPrepareNextTurn, "", turnPayload(&t))
+	if err != nil {
+		return nil, err
+	}
+	return &loop.TurnUpdate{
+		Context: editedContext(t.Context, answer), Messages: answer.Messages,
+		Model: j.modelOf(answer), Level: levelOf(answer),
+	}, nil
+}
+
+func (j *joint) shouldStopAfterTurn(ctx context.Context, t loop.TurnContext) (bool, error) {
+	answer, err := j.s.Hook(ctx, trace.HookShouldStopAfterTurn, "", turnPayload(&t))
+	if err != nil {
+		return false, err
+	}
+	return answer.Stop, nil
+}
+
+func (j *joint) finishTurn(ctx context.Context, t loop.TurnContext) (loop.Decision, error) {
+	answer, err := j.s.Hook(ctx, trace.HookFinishTurn, "", turnPayload(&t))
+	if err != nil {
+		return "", err
+	}
+	return loop.Decision(answer.Action), nil
+}
+
+func (j *joint) prepareRequest(ctx context.Context, r loop.RequestContext) (*loop.RequestUpdate, error) {
+	payload := &trace.Payload{Context: trace.Tags(r.Context.Messages), Model: r.Model.ID, Level: r.Level}
+	answer, err := j.s.Hook(ctx, trace.HookPrepareRequest, "", payload)
+	if err != nil {
+		return nil, err
+	}
+	return &loop.RequestUpdate{
+		Context: editedContext(r.Context, answer), Model: j.modelOf(answer), Level: levelOf(answer),
+	}, nil
+}
+
+// outcome is how a user action settled that had been accepted.
+func outcome(err error) trace.Outcome {
+	if err != nil {
+		return trace.OutcomeError
+	}
+	return trace.OutcomeOK
+}

@@ -1,0 +1,98 @@
+package subjects
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/protocol"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// patient is a process of which one case that went wrong does not keep the
+// others from being run: what breaks the protocol in a case ends that case, as
+// a crash does. Only a subject that cannot be started any more ends the run.
+type patient struct {
+	*protocol.Process
+	log func(line string)
+}
+
+// Open begins a case.
+func (p *patient) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	session, err := p.Process.Open(ctx, sc)
+	switch {
+	case err == nil:
+		return &patientSession{session, p}, nil
+	case ctx.Err() != nil, isStart(err):
+		return nil, err
+	}
+	return failedSession{p.endCase(err)}, nil
+}
+
+// endCase is the error as one that ends the case alone. What the subject wrote
+// last to its standard error is noted.
+func (p *patient) endCase(err error) error {
+	err = asCrash(err)
+	if fault, ok := errors.AsType[*harness.SubjectError](err); ok {
+		for _, line := range fault.Stderr[max(0, len(fault.Stderr)-stderrShown):] {
+			p.log("stderr: " + line)
+		}
+	}
+	return err
+}
+
+const stderrShown = 8
+
+// asCrash is the error as one that ends the case alone.
+func asCrash(err error) error {
+	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if _, ok := errors.AsType[*harness.SubjectError](err); ok {
+		return err
+	}
+	fault := &harness.SubjectError{Outcome: trace.OutcomeCrashed, Message: err.Error(), Exit: -1}
+	if broken, ok := errors.AsType[*protocol.ProtocolError](err); ok {
+		fault.Message = "it broke the protocol: " + fault.Message
+		fault.Stderr = broken.Stderr
+	}
+	return fault
+}
+
+type patientSession struct {
+	harness.Session
+	subject *patient
+}
+
+// Do hands over one action.
+func (s *patientSession) Do(a *harness.Action) error { return s.subject.endCase(s.Session.Do(a)) }
+
+// Settle lets the subject come to rest.
+func (s *patientSession) Settle(out func(trace.Entry)) error {
+	return s.subject.endCase(s.Session.Settle(out))
+}
+
+// Close drops the case. What the subject does after its last word is no part of
+// the case.
+func (s *patientSession) Close() error { return s.subject.endCase(s.Session.Close()) }
+
+// Play does a whole schedule at once.
+func (s *patientSession) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+	pipeline, ok := s.Session.(harness.Pipeliner)
+	if !ok {
+		return harness.ErrMispredicted
+	}
+	return pipeline.Play(actions, expect, out)
+}
+
+// failedSession is a case that could not be opened.
+type failedSession struct{ err error }
+
+// Do fails.
+func (s failedSession) Do(*harness.Action) error { return s.err }
+
+// Settle fails.
+func (s failedSession) Settle(func(trace.Entry)) error { return s.err }
+
+// Close does nothing.
+func (s failedSession) Close() error { return nil }

@@ -1,0 +1,227 @@
+// Package subjects makes the loop that a command line names ready to run cases.
+package subjects
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/protocol"
+)
+
+// Kind is one kind of subject, for people who look for one.
+type Kind struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
+// Kinds are the ways to name a subject.
+func Kinds() []Kind {
+	return []Kind{
+		{"reference", "the reference loop, in process (the default)"},
+		{"mutant:NAME", "the reference loop with one defect; «pi-conform list mutants» names them"},
+		{"pi[@VERSION]", "a release of the npm loop; installed into the user's cache on first use"},
+		{"-- CMD...", "any program that speaks the protocol on its standard input and output"},
+	}
+}
+
+// Request is what the command line says of the subject.
+type Request struct {
+	Name         string   // empty means the reference, unless there is a command
+	Command      []string // what stands after --
+	Edition      string   // empty means the subject's own
+	TimeoutScale float64
+	Harness      string            // how the harness names itself
+	Log          func(line string) // progress and notes; never nil
+}
+
+// Subject is a loop that is ready to run cases.
+type Subject struct {
+	Name    string // as it is written on a command line
+	Driver  harness.Driver
+	Edition edition.Edition
+	// Oracle predicts what a process waits for; nil for a loop in process.
+	Oracle harness.Driver
+
+	command []string
+	scale   float64
+}
+
+// Open finds the subject and, if it is a process, starts it. The error of one
+// that cannot be started is a [protocol.StartError] or has [exit.Subject].
+func Open(ctx context.Context, r Request) (*Subject, error) {
+	if r.TimeoutScale < 0 {
+		return nil, exit.Usagef("--timeout-scale has to be a positive number")
+	}
+	s, err := open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	s.scale = r.TimeoutScale
+	if r.Edition != "" {
+		s.Edition, err = ParseEdition(r.Edition)
+	}
+	if err != nil {
+		_ = s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func open(ctx context.Context, r Request) (*Subject, error) {
+	kind, version, versioned := strings.Cut(r.Name, "@")
+	mutant, isMutant := strings.CutPrefix(r.Name, mutantPrefix)
+	switch {
+	case len(r.Command) > 0 && r.Name != "":
+		return nil, exit.Usagef("both the subject %q and a command after -- are given: only one can be judged", r.Name)
+	case len(r.Command) > 0:
+		return openProcess(ctx, r, protocol.Command{Argv: r.Command})
+	case r.Name == "" || r.Name == "reference":
+		return inProcess("reference", reference.New()), nil
+	case isMutant:
+		return openMutant(mutant)
+	case kind == "pi" && versioned && version == "":
+		return nil, exit.Usagef("%q names no version: write pi@VERSION, or just pi for the newest", r.Name)
+	case kind == "pi":
+		return openNPM(ctx, r, version)
+	}
+	return nil, exit.Usagef("unknown subject %q%s; «pi-conform list subjects» names them, and a program stands after --",
+		r.Name, pick.DidYouMean(r.Name, Names()))
+}
+
+const mutantPrefix = "mutant:"
+
+// Names are all names that can be listed: those of the mutants, the reference,
+// and pi.
+func Names() []string {
+	names := []string{"reference", "pi"}
+	for _, m := range Mutants() {
+		names = append(names, mutantPrefix+m.Name)
+	}
+	return names
+}
+
+func openMutant(name string) (*Subject, error) {
+	m, err := LookupMutant(name)
+	if err != nil {
+		return nil, err
+	}
+	return inProcess(mutantPrefix+m.Name, reference.New(m.Defect)), nil
+}
+
+func inProcess(name string, d harness.Driver) *Subject {
+	return &Subject{Name: name, Driver: d, Edition: edition.Default}
+}
+
+// InProcess gives the reference or a mutant, for what needs no process.
+func InProcess(name string) (harness.Driver, error) {
+	if mutant, ok := strings.CutPrefix(name, mutantPrefix); ok {
+		s, err := openMutant(mutant)
+		if err != nil {
+			return nil, err
+		}
+		return s.Driver, nil
+	}
+	if name == "reference" {
+		return reference.New(), nil
+	}
+	return nil, exit.Usagef("unknown loop %q%s: it has to be reference or mutant:NAME", name, pick.DidYouMean(name, Names()))
+}
+
+// openProcess starts a command and learns what it is.
+func openProcess(ctx context.Context, r Request, command protocol.Command) (*Subject, error) {
+	process := protocol.NewProcess(command, options(r))
+	if err := process.Start(ctx); err != nil {
+		return nil, err
+	}
+	return &Subject{
+		Driver: &patient{process, r.Log}, Oracle: reference.New(), Edition: newest(process.Info().Editions), command: r.Command,
+	}, nil
+}
+
+func options(r Request) protocol.Options {
+	o := protocol.Options{Harness: r.Harness, TimeoutScale: r.TimeoutScale, Log: r.Log}
+	for _, e := range edition.Known() {
+		o.Editions = append(o.Editions, string(e))
+	}
+	return o
+}
+
+// newest is the newest edition that the subject declares and that is known.
+func newest(declared []string) edition.Edition {
+	best := edition.Default
+	found := false
+	for _, name := range declared {
+		e, err := edition.Parse(name)
+		if err == nil && (!found || e.AtLeast(best)) {
+			best, found = e, true
+		}
+	}
+	return best
+}
+
+// ParseEdition gives the known edition of that name.
+func ParseEdition(name string) (edition.Edition, error) {
+	e, err := edition.Parse(name)
+	if err == nil {
+		return e, nil
+	}
+	var known []string
+	for _, e := range edition.Known() {
+		known = append(known, string(e))
+	}
+	return "", exit.Usagef("--edition: %w%s", err, pick.DidYouMean(name, known))
+}
+
+// Close ends the subject.
+func (s *Subject) Close() error { return s.Driver.Close() }
+
+// Record runs a scenario on the subject, in the subject's edition.
+func (s *Subject) Record(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error) {
+	if s.Oracle == nil {
+		return harness.Run(ctx, s.Driver, sc, p, harness.Limits{})
+	}
+	return harness.RunPredicted(ctx, s.Driver, s.Oracle, sc, p, harness.Limits{})
+}
+
+// Replay is the command that shows a case again on this subject.
+func (s *Subject) Replay(token string) string {
+	words := []string{"pi-conform", "replay", quote(token)}
+	if s.Name != "" && s.Name != "reference" {
+		words = append(words, quote(s.Name))
+	}
+	words = append(words, "--edition", string(s.Edition))
+	if s.scale != 0 && s.scale != 1 {
+		words = append(words, "--timeout-scale", strconv.FormatFloat(s.scale, 'g', -1, 64))
+	}
+	if len(s.command) > 0 {
+		words = append(words, "--")
+		for _, word := range s.command {
+			words = append(words, quote(word))
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// quote makes one word of a shell of the text.
+func quote(text string) string {
+	plain := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("@%+=:,./-_~", r)
+	}
+	if text != "" && strings.TrimFunc(text, plain) == "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
+
+// isStart reports whether the error says that the subject cannot be started.
+func isStart(err error) bool {
+	_, ok := errors.AsType[*protocol.StartError](err)
+	return ok
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"io"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// writeJSON writes a value to standard output.
+func (p *program) writeJSON(value any) error {
+	if err := json.MarshalWrite(p.raw, value, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
+		return err
+	}
+	_, err := io.WriteString(p.raw, "\n")
+	return err
+}

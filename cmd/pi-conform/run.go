@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/console"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
+	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/report"
+	"github.com/pi-conform/pi-conform/conformance/suite"
+	"github.com/pi-conform/pi-conform/harness"
+)
+
+type runFlags struct {
+	subjectFlags
+	level     string
+	run       []string
+	skip      []string
+	rules     []string
+	schedules int
+	seed      uint64
+	jobs      int
+	repeat    int
+	failFast  bool
+	maxFail   int
+	traceDir  string
+	json      string
+	quiet     bool
+	verbose   bool
+}
+
+func (p *program) runCommand() *cobra.Command {
+	f := &runFlags{}
+	cmd := &cobra.Command{
+		Use:   "run [SUBJECT] [flags] [-- CMD...]",
+		Short: "run the suite against a subject and judge it",
+		Long: `Runs every case of the suite against a subject, by the schedule of the case and by drawn ones,
+and judges what was recorded. Only a broken MUST rule makes the subject fail.`,
+		Example: `  pi-conform run                             the reference loop
+  pi-conform run mutant:late-update-accepted a loop with a defect
+  pi-conform run pi@0.84.3 --run 'par/*'     some cases, on the npm loop
+  pi-conform run -- python3 adapter.py       a program that speaks the protocol`,
+		Args:              arguments(0, 1, true),
+		ValidArgsFunction: completeSubjects,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			names, command := splitArgs(cmd, args)
+			return p.runSuite(cmd.Context(), f, names, command)
+		},
+	}
+	f.add(cmd)
+	return cmd
+}
+
+func (f *runFlags) add(cmd *cobra.Command) {
+	f.subjectFlags.add(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.level, "level", "robust", "least level of the rules to judge by: must, should or robust")
+	flags.StringArrayVar(&f.run, "run", nil, "run only the cases that match `PATTERN` (* within a part of the name, ** across parts)")
+	flags.StringArrayVar(&f.skip, "skip", nil, "leave out the cases that match `PATTERN`")
+	flags.StringArrayVar(&f.rules, "rule", nil, "judge only by the rules that match `PATTERN`, such as UPD-2, UPD or 'UPD-*'")
+	flags.IntVar(&f.schedules, "schedules", 10, "drawn schedules of each case, besides its own")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed from which schedules are drawn")
+	flags.IntVar(&f.jobs, "jobs", 0, "cases run at a time (default: one per processor in process, 1 for a process)")
+	flags.IntVar(&f.repeat, "repeat", 0, "record every schedule `N` times besides and compare: each time has to give the same")
+	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first case that breaks a MUST rule")
+	flags.IntVar(&f.maxFail, "max-fail", 0, "stop after `N` findings of MUST rules (0: never)")
+	flags.StringVar(&f.traceDir, "trace-dir", "", "write the traces of all findings, and the reference's, below `DIR`")
+	flags.StringVar(&f.json, "json", "", "write the report as JSON to `FILE` (- for standard output)")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, and of findings the summary alone")
+	flags.BoolVarP(&f.verbose, "verbose", "v", false, "name every rule, and show findings of every level in full")
+}
+
+// check finds what is wrong with the flags by themselves.
+func (f *runFlags) check() error {
+	switch {
+	case f.schedules < 0:
+		return exit.Usagef("--schedules cannot be negative")
+	case f.jobs < 0:
+		return exit.Usagef("--jobs cannot be negative")
+	case f.maxFail < 0:
+		return exit.Usagef("--max-fail cannot be negative")
+	case f.repeat < 0 || f.repeat == 1:
+		return exit.Usagef("--repeat has to be at least 2: there is nothing to compare one recording with")
+	case f.failFast && f.maxFail > 1:
+		return exit.Usagef("--fail-fast is --max-fail 1, and --max-fail %d is given too", f.maxFail)
+	case f.quiet && f.verbose:
+		return exit.Usagef("--quiet and --verbose cannot be given together")
+	}
+	if f.failFast {
+		f.maxFail = 1
+	}
+	return oneOf("level", f.level, "must", "should", "robust")
+}
+
+// runSuite is the command run.
+func (p *program) runSuite(ctx context.Context, f *runFlags, names, command []string) error {
+	if err := f.check(); err != nil {
+		return err
+	}
+	cases, err := chosenCases(f.run, f.skip)
+	if err != nil {
+		return err
+	}
+	if _, err := conformance.Select(f.rules...); err != nil { // before a process is started
+		return exit.With(exit.Usage, err)
+	}
+	subject, err := p.open(ctx, &f.subjectFlags, names, command)
+	if err != nil {
+		return err
+	}
+	defer subject.Close()
+	rules, err := chosenRules(f.rules, f.level, subject.Edition)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	rep, err := p.judge(ctx, f, subject, cases, rules)
+	if err != nil {
+		return err
+	}
+	if !f.quiet {
+		p.note("took " + time.Since(began).Round(10*time.Millisecond).String())
+	}
+	return p.deliver(ctx, f, rep)
+}
+
+// judge runs the cases.
+func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, cases []*harness.CaseFile, rules []conformance.Rule) (*report.Report, error) {
+	cases = inEdition(cases, s.Edition)
+	o := suite.Options{
+		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed,
+		Jobs: jobs(f.jobs, s), MaxFail: f.maxFail, Oracle: s.Oracle, Reference: reference.New(), Replay: s.Replay,
+	}
+	if !f.quiet {
+		progress := p.notes.NewProgress(caseNames(cases))
+		defer progress.End()
+		o.Progress = func(done suite.Progress) {
+			progress.Case(done.Case, done.Schedules, done.Failed, done.Unclear)
+		}
+	}
+	rep, err := suite.Run(ctx, s.Driver, cases, o)
+	if err != nil || f.repeat == 0 || ctx.Err() != nil {
+		return rep, err
+	}
+	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, f)...)
+	return rep, nil
+}
+
+func caseNames(cases []*harness.CaseFile) []string {
+	names := make([]string, len(cases))
+	for i, c := range cases {
+		names[i] = c.Name
+	}
+	return names
+}
+
+// jobs is how many cases are run at a time. Of a process one at a time is the
+// default: if it dies, it takes all of them along.
+func jobs(asked int, s *subjects.Subject) int {
+	switch {
+	case asked > 0:
+		return asked
+	case s.Oracle != nil:
+		return 1
+	}
+	return runtime.GOMAXPROCS(0)
+}
+
+// deliver writes the report wherever it was asked for, and says how the program
+// ends.
+func (p *program) deliver(ctx context.Context, f *runFlags, rep *report.Report) error {
+	rep.Partial = rep.Partial || ctx.Err() != nil
+	if err := writeTraces(f.traceDir, rep); err != nil {
+		return err
+	}
+	if err := p.writeReport(f.json, rep); err != nil {
+		return err
+	}
+	out := p.out
+	if f.json == "-" {
+		out = p.notes
+	}
+	p.print(out, f, rep)
+	if ctx.Err() != nil {
+		return exit.Silently(exit.Interrupted)
+	}
+	return exit.Silently(codeOf(rep))
+}
+
+func (p *program) print(out *console.Console, f *runFlags, rep *report.Report) {
+	if !f.quiet {
+		out.Findings(rep, f.verbose)
+	}
+	out.Summary(rep, f.verbose)
+	for _, note := range rep.Notes {
+		out.Printf("  %s\n", note)
+	}
+}
+
+// codeOf says how a run that came to its end ends the program.
+func codeOf(rep *report.Report) exit.Code {
+	switch {
+	case len(rep.Broken(conformance.Must)) > 0:
+		return exit.Broken
+	case len(rep.Unclear) > 0:
+		return exit.Subject
+	case !rep.Exercised():
+		return exit.Nothing
+	}
+	return exit.OK
+}

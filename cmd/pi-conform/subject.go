@@ -1,0 +1,36 @@
+package main
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
+)
+
+// subjectFlags are the flags of every command that runs a subject.
+type subjectFlags struct {
+	edition      string
+	timeoutScale float64
+}
+
+func (f *subjectFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.edition, "edition", "", "edition of the contract to judge by (default: the subject's own)")
+	flags.Float64Var(&f.timeoutScale, "timeout-scale", 1, "multiplies all time limits of a subject in a process")
+}
+
+// open makes the subject ready that is named before or after --.
+func (p *program) open(ctx context.Context, f *subjectFlags, names, command []string) (*subjects.Subject, error) {
+	r := subjects.Request{
+		Command: command, Edition: f.edition, TimeoutScale: f.timeoutScale, Harness: tool(), Log: p.note,
+	}
+	if len(names) > 0 {
+		r.Name = names[0]
+	}
+	return subjects.Open(ctx, r)
+}
+
+func completeSubjects(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	return subjects.Names(), cobra.ShellCompDirectiveNoFileComp
+}

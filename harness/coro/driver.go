@@ -1,0 +1,96 @@
+package coro
+
+import (
+	"context"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// Join joins a loop that runs on the scheduler to its surroundings.
+type Join func(s *harness.Surroundings, sched *Scheduler) (harness.Loop, error)
+
+// Driver runs cases on a loop that is written against coroutines. It may be
+// used by several goroutines; each case has a scheduler of its own.
+type Driver struct {
+	About harness.SubjectInfo
+	Join  Join
+}
+
+// Info says what the subject is.
+func (d *Driver) Info() harness.SubjectInfo { return d.About }
+
+// Close does nothing: the subject lives only as long as its cases.
+func (d *Driver) Close() error { return nil }
+
+// epoch is when every case begins.
+var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// Open begins a case.
+func (d *Driver) Open(_ context.Context, sc *harness.Scenario) (harness.Session, error) {
+	sched := New(epoch)
+	s := harness.NewSurroundings(sc, func() harness.Gate { return sched.NewGate() })
+	loop, err := d.Join(s, sched)
+	if err != nil {
+		return nil, err
+	}
+	s.Attach(loop)
+	return &session{sched: sched, surroundings: s}, nil
+}
+
+type session struct {
+	sched        *Scheduler
+	surroundings *harness.Surroundings
+}
+
+func (s *session) Do(a *harness.Action) error {
+	if a.Kind == harness.ActionClock {
+		s.sched.Advance(a.Advance)
+		return nil
+	}
+	return s.surroundings.Do(a)
+}
+
+func (s *session) Settle(out func(trace.Entry)) error {
+	s.settle()
+	s.surroundings.Drain(out)
+	return nil
+}
+
+// settle runs tasks until all wait. A sleeper whose context was cancelled has
+// to be woken, as nothing else tells it.
+func (s *session) settle() {
+	for {
+		s.sched.Run()
+		s.sched.Wake()
+		if len(s.sched.ready) == 0 {
+			return
+		}
+	}
+}
+
+// closingRounds bounds how often a loop may come back with new callbacks after
+// everything was answered with an error.
+const closingRounds = 1000
+
+// Close answers what still waits until every task has ended.
+func (s *session) Close() error {
+	defer s.sched.Close()
+	for range closingRounds {
+		waited := s.surroundings.Release()
+		s.sched.Advance(24 * time.Hour)
+		s.settle()
+		if s.sched.Live() == 0 {
+			return nil
+		}
+		if !waited {
+			break
+		}
+	}
+	return &harness.SubjectError{
+		Outcome: trace.OutcomeLeaked,
+		Message: "tasks of the loop go on although every callback was answered",
+		Exit:    -1,
+	}
+}

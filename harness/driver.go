@@ -1,0 +1,258 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/scriptedmodel"
+)
+
+// Driver runs cases on one subject. Its methods may be called from several
+// goroutines.
+type Driver interface {
+	// Info says what the subject is and what a recording of it can show. It
+	// may start the subject to find out; if that fails, Open says why.
+	Info() SubjectInfo
+	// Open begins one case.
+	Open(ctx context.Context, sc *Scenario) (Session, error)
+	// Close ends the subject.
+	Close() error
+}
+
+// SubjectInfo is what a subject says of itself.
+type SubjectInfo struct {
+	Name         string
+	Version      string
+	Language     string
+	Editions     []string // that it can be run in; empty means any
+	Capabilities []string
+	Barrier      string // BarrierQuiescent or BarrierNone
+	Evidence     []trace.Evidence
+}
+
+// What a subject can say about being at rest.
+const (
+	BarrierQuiescent = "quiescent" // after Settle every task waits for an answer, or has ended
+	BarrierNone      = "none"      // schedules are approximate
+)
+
+// Session is one case on a subject, used by one goroutine.
+type Session interface {
+	// Do hands over one action.
+	Do(a *Action) error
+	// Settle lets the subject run until it has nothing left to do and passes
+	// what it did to out, in order. The entries have no step: whoever did the
+	// action knows it.
+	Settle(out func(trace.Entry)) error
+	// Close gives up whatever is still open. It does not report it.
+	Close() error
+}
+
+// Pipeliner is a session that can be given a whole schedule at once, for which
+// it has to be known which callbacks wait after each action.
+type Pipeliner interface {
+	// Play does the actions in order and settles after each. The entries that
+	// it passes to out carry as Step the number of the action that they follow,
+	// from 1. If the callbacks that wait after action i are not those of
+	// expect[i], in any order, the error is [ErrMispredicted], what was passed
+	// to out means nothing, and the session can only be closed.
+	Play(actions []*Action, expect [][]string, out func(trace.Entry)) error
+}
+
+// ErrMispredicted says that the subject did not go where Play expected it to.
+// It is no fault of the subject: the case is to be run step by step.
+var ErrMispredicted = errors.New("the subject waits for other callbacks than predicted")
+
+// Action is one thing that the surroundings do.
+type Action struct {
+	Label   string // names the action in a schedule
+	Name    string // the callback that it answers, or the label of a user action
+	Kind    ActionKind
+	User    UserKind      // of a user action
+	Answer  *trace.Answer // of an answer; of a user action what it carries, or nil
+	Advance time.Duration // of the clock
+
+	rank int // place in the canonical order
+}
+
+// ActionKind says what an action is done to.
+type ActionKind string
+
+// The kinds of actions.
+const (
+	ActionUser   ActionKind = "user"   // the user does something
+	ActionAnswer ActionKind = "answer" // a callback is answered
+	ActionClock  ActionKind = "clock"  // virtual time passes
+)
+
+// SubjectError says that the subject died or did not come to rest. A session
+// returns it from Do and Settle; the recording ends with its outcome.
+type SubjectError struct {
+	Outcome trace.Outcome // crashed or hung
+	Message string        // one line, ready to be shown
+	Open    string        // what the subject had not answered, if anything
+	Exit    int           // exit code of a process that ended by itself, else -1
+	Signal  string        // the signal that ended a process, or empty
+	Stderr  []string      // the last lines that it wrote
+}
+
+func (e *SubjectError) Error() string { return e.Message }
+
+// Script says how the callbacks of a case answer, in the form in which a
+// subject gets it. Gated callbacks are only marked: their answers are actions.
+type Script struct {
+	Model     []ModelScript          `json:"model,omitzero"` // by turn
+	ModelElse ModelScript            `json:"modelElse"`      // past the end of Model
+	Tools     map[string]CallScript  `json:"tools,omitzero"` // by the name of the call without tool/
+	Hooks     map[string]HookAnswers `json:"hooks,omitzero"` // by the hook's name; only hooks that are configured
+}
+
+// ModelScript is one turn of the model.
+type ModelScript struct {
+	Gate  bool            `json:"gate,omitzero"`
+	Steps []*trace.Answer `json:"steps,omitzero"`
+}
+
+// CallScript is one execution of a tool. A tool without any returns the text
+// "r<id>" at once.
+type CallScript struct {
+	Gate   bool            `json:"gate,omitzero"`
+	Sync   []*trace.Result `json:"sync,omitzero"` // updates made before execute first yields
+	Result *trace.Result   `json:"result,omitzero"`
+	Throw  *string         `json:"throw,omitzero"`
+	Abort  bool            `json:"abort,omitzero"` // the tool aborts the run, first thing
+}
+
+// HookAnswers are the answers of one hook.
+type HookAnswers struct {
+	Gate    bool                 `json:"gate,omitzero"`
+	Answers map[string]HookValue `json:"answers,omitzero"` // by the last part of the callback's name
+	Else    HookValue            `json:"else,omitzero"`
+}
+
+// HookValue is one answer of a hook; with neither Value nor Throw it returns
+// nothing.
+type HookValue struct {
+	Value *trace.HookAnswer `json:"value,omitzero"`
+	Throw *string           `json:"throw,omitzero"`
+	Abort bool              `json:"abort,omitzero"` // the hook aborts the run, first thing
+}
+
+// ScriptOf is the scenario's script.
+func ScriptOf(sc *Scenario) *Script {
+	if sc.Planned != nil {
+		return sc.Planned
+	}
+	script := &Script{ModelElse: modelScript(&scriptedmodel.Turn{})}
+	for i := range sc.Model {
+		script.Model = append(script.Model, modelScript(&sc.Model[i]))
+	}
+	for name, call := range sc.Calls {
+		if script.Tools == nil {
+			script.Tools = map[string]CallScript{}
+		}
+		script.Tools[name] = callScript(name, call)
+	}
+	hooks := map[string]HookScript{}
+	for name, mode := range sc.Config.Hooks {
+		hooks[name] = HookScript{Gate: mode == trace.ModeGate}
+	}
+	maps.Copy(hooks, sc.Hooks)
+	for name, hook := range hooks {
+		if script.Hooks == nil {
+			script.Hooks = map[string]HookAnswers{}
+		}
+		script.Hooks[name] = hookAnswers(hook)
+	}
+	return script
+}
+
+// ConfigOf is the scenario's configuration, with a mode for every hook that it
+// scripts. Argument preparation is configured by tool.
+func ConfigOf(sc *Scenario) trace.Config {
+	config := sc.Config
+	config.Hooks = maps.Clone(sc.Config.Hooks)
+	for name, hook := range sc.Hooks {
+		if name == trace.HookPrepareArguments {
+			continue
+		}
+		if config.Hooks == nil {
+			config.Hooks = map[string]trace.Mode{}
+		}
+		config.Hooks[name] = trace.ModeAuto
+		if hook.Gate {
+			config.Hooks[name] = trace.ModeGate
+		}
+	}
+	return config
+}
+
+func modelScript(t *scriptedmodel.Turn) ModelScript {
+	if t.Gate {
+		return ModelScript{Gate: true}
+	}
+	steps := []*trace.Answer{}
+	for _, step := range t.Plan() {
+		steps = append(steps, stepAnswer(step))
+	}
+	return ModelScript{Steps: steps}
+}
+
+func stepAnswer(s scriptedmodel.Step) *trace.Answer {
+	a := &trace.Answer{Event: s.Event, Final: s.Final, Ends: s.Ends}
+	if s.Throws {
+		a.Throw = &s.Throw
+	}
+	return a
+}
+
+func callScript(name string, c ToolScript) CallScript {
+	if c.Gate {
+		return CallScript{Gate: true, Sync: c.Sync}
+	}
+	s := CallScript{Sync: c.Sync, Result: c.Return, Throw: c.Throw, Abort: c.Abort}
+	if s.Result == nil && s.Throw == nil {
+		s.Result = &trace.Result{Content: trace.TextContent("r" + callID(name))}
+	}
+	return s
+}
+
+// callID is the tool call id in the name of an execution: what stands before
+// the ~1, ~2 of a repeated id.
+func callID(name string) string {
+	i := strings.LastIndexByte(name, '~')
+	if i < 0 {
+		return name
+	}
+	if _, err := strconv.Atoi(name[i+1:]); err != nil {
+		return name
+	}
+	return name[:i]
+}
+
+func hookAnswers(h HookScript) HookAnswers {
+	a := HookAnswers{Gate: h.Gate}
+	if h.Gate {
+		return a
+	}
+	a.Else = hookValue(h.Else)
+	for key, reply := range h.Answers {
+		if a.Answers == nil {
+			a.Answers = map[string]HookValue{}
+		}
+		a.Answers[key] = hookValue(reply)
+	}
+	return a
+}
+
+func hookValue(r HookReply) HookValue {
+	if r.Throw != nil {
+		return HookValue{Throw: r.Throw, Abort: r.Abort}
+	}
+	return HookValue{Value: &r.Value, Abort: r.Abort}
+}

@@ -1,0 +1,68 @@
+package harness
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// RunPredicted runs a scenario on a subject of which the oracle is expected to
+// know what it will wait for after each action. A session that is a [Pipeliner]
+// then gets the whole schedule at once, which saves a round trip for every
+// action. Where the subject goes another way, the same schedule is replayed step
+// by step, and only that recording counts.
+//
+// The prediction has no say in what is recorded: it only decides when the
+// harness waits for an answer.
+func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
+	predicted, err := Run(ctx, oracle, sc, p, lim)
+	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
+		return Run(ctx, d, sc, p, lim)
+	}
+	rec, err := play(ctx, d, sc, predicted)
+	if errors.Is(err, ErrMispredicted) {
+		return RunCase(ctx, d, Case{Scenario: sc, Schedule: predicted.Schedule}, lim)
+	}
+	return rec, err
+}
+
+// play runs the predicted actions in one go.
+func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*Recording, error) {
+	session, err := d.Open(ctx, sc)
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	pipeline, ok := session.(Pipeliner)
+	if !ok {
+		return nil, ErrMispredicted
+	}
+	r := &runner{world: newWorld(sc), rec: &Recording{Trace: &trace.Trace{Header: header(sc, d.Info())}}}
+	err = pipeline.Play(predicted.actions, predicted.waiting, func(e trace.Entry) {
+		r.catchUp(predicted.actions, e.Step)
+		r.record(e)
+	})
+	if err != nil {
+		// Also a subject that died or hung is asked again, step by step, so that
+		// the trace ends at the action that did it.
+		return nil, errors.Join(ErrMispredicted, err)
+	}
+	r.catchUp(predicted.actions, len(predicted.actions))
+	if len(r.world.enabled()) > 0 {
+		return nil, ErrMispredicted
+	}
+	r.record(r.atRest())
+	return r.rec, nil
+}
+
+// catchUp notes the actions up to that step.
+func (r *runner) catchUp(actions []*Action, step int) {
+	for r.step < step {
+		a := actions[r.step]
+		r.step++
+		r.rec.Schedule = append(r.rec.Schedule, a.Label)
+		r.world.did(a)
+		r.record(trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
+	}
+}

@@ -1,0 +1,333 @@
+package protocol
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// session is one case on a process.
+type session struct {
+	conn   *conn
+	box    *inbox
+	ctx    context.Context
+	name   string
+	quiet  bool                // the subject has no barrier: wait until it is quiet
+	events int                 // seen so far
+	called map[string]struct{} // callbacks that waited, or still do
+	spent  time.Duration       // waiting for the subject
+	last   string              // label of the last action
+}
+
+var (
+	_ harness.Session   = (*session)(nil)
+	_ harness.Pipeliner = (*session)(nil)
+)
+
+// Open begins a case. It starts the subject if it does not run.
+func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	c, err := p.running(ctx)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	quiet := p.info.Barrier == harness.BarrierNone
+	p.mu.Unlock()
+	s := &session{conn: c, box: newInbox(), ctx: ctx, quiet: quiet, called: map[string]struct{}{}}
+	c.mu.Lock()
+	c.unasked++
+	s.name = "s" + strconv.Itoa(c.unasked)
+	c.sessions[s.name] = s
+	c.mu.Unlock()
+	config := harness.ConfigOf(sc)
+	open := &Request{
+		Type: TypeOpen, Session: s.name, Form: sc.Form, Edition: string(sc.Edition),
+		Config: &config, Script: harness.ScriptOf(sc),
+	}
+	if err := s.simple(open, "open of "+s.name, p.opts.scaled(replyLimit)); err != nil {
+		s.forget()
+		return nil, err
+	}
+	return s, nil
+}
+
+// simple sends a request that is answered with ok and has no outputs.
+func (s *session) simple(m *Request, what string, limit time.Duration) error {
+	r, err := s.conn.converse(s.ctx, s.box, asked{m, what}, limit)
+	if err != nil {
+		return err
+	}
+	if r.isOutput() {
+		return s.protest(r.violation(r.Type+" before "+what+" was answered", "nothing has been asked of the loop yet"))
+	}
+	return s.accepted(r, what)
+}
+
+// accepted judges the reply to a request that should be answered with ok.
+func (s *session) accepted(r *Reply, what string) error {
+	switch {
+	case r.Type == TypeOK:
+		return nil
+	case r.Type == TypeError && (r.Code == CodeCrashed || r.Code == CodeHung):
+		return &harness.SubjectError{
+			Outcome: trace.Outcome(r.Code), Message: r.Message, Open: what, Exit: -1, Stderr: s.conn.stderr.last(),
+		}
+	case r.Type == TypeError:
+		return &ReplyError{To: what, Code: r.Code, Message: r.Message, Stack: r.Stack}
+	}
+	return s.protest(r.violation(fmt.Sprintf("%s was answered with %s", what, r.Type), "answer it with ok or error"))
+}
+
+// protest ends the process for a violation of the protocol.
+func (s *session) protest(err *ProtocolError) error {
+	s.conn.fail(err)
+	return s.conn.reason()
+}
+
+func (s *session) forget() {
+	s.conn.mu.Lock()
+	defer s.conn.mu.Unlock()
+	delete(s.conn.sessions, s.name)
+}
+
+// Do writes the action. What the subject says to it is read by Settle.
+func (s *session) Do(a *harness.Action) error {
+	m, err := s.request(a)
+	if err != nil {
+		return err
+	}
+	s.last = a.Label
+	_, err = s.ask(asked{m, s.describe(a)})
+	return err
+}
+
+func (s *session) ask(messages ...asked) (int64, error) {
+	id, err := s.conn.ask(s.box, messages...)
+	if err == errOver {
+		return 0, s.conn.reason()
+	}
+	return id, err
+}
+
+func (s *session) describe(a *harness.Action) string {
+	return fmt.Sprintf("%s (%s)", a.Label, s.name)
+}
+
+func (s *session) syncRequest() asked {
+	what := fmt.Sprintf("the barrier at the start (%s)", s.name)
+	if s.last != "" {
+		what = fmt.Sprintf("the barrier after %s (%s)", s.last, s.name)
+	}
+	return asked{&Request{Type: TypeSync, Session: s.name}, what}
+}
+
+func (s *session) request(a *harness.Action) (*Request, error) {
+	switch a.Kind {
+	case harness.ActionUser:
+		return &Request{Type: TypeUser, Session: s.name, Name: a.Name, Kind: a.User, Answer: a.Answer}, nil
+	case harness.ActionAnswer:
+		return &Request{Type: TypeAnswer, Session: s.name, Call: a.Name, Answer: a.Answer}, nil
+	case harness.ActionClock:
+		return &Request{Type: TypeClock, Session: s.name, AdvanceMs: a.Advance.Milliseconds()}, nil
+	}
+	return nil, fmt.Errorf("action %s has the unknown kind %q", a.Label, a.Kind)
+}
+
+// Settle asks for a barrier and passes on everything that comes before it.
+func (s *session) Settle(out func(trace.Entry)) error {
+	id, err := s.ask(s.syncRequest())
+	if err != nil {
+		return err
+	}
+	if _, err := s.untilSynced(id, out); err != nil {
+		return err
+	}
+	if s.quiet {
+		return s.untilQuiet(out)
+	}
+	return nil
+}
+
+// Play writes the whole schedule, with a barrier after each action, and then
+// reads the whole trace.
+func (s *session) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+	if s.quiet { // nothing can be predicted
+		return harness.ErrMispredicted
+	}
+	messages := make([]asked, 0, 2*len(actions))
+	for _, a := range actions {
+		m, err := s.request(a)
+		if err != nil {
+			return err
+		}
+		s.last = a.Label
+		messages = append(messages, asked{m, s.describe(a)}, s.syncRequest())
+	}
+	last, err := s.ask(messages...)
+	if err != nil {
+		return err
+	}
+	first := last - int64(len(messages)) + 1
+	for i := range actions {
+		synced, err := s.untilSynced(first+int64(2*i+1), func(e trace.Entry) {
+			e.Step = i + 1
+			out(e)
+		})
+		if err != nil {
+			return err
+		}
+		if !sameSet(synced.WaitingOn, expect[i]) {
+			return harness.ErrMispredicted
+		}
+	}
+	return nil
+}
+
+func sameSet(a, b []string) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	if slices.Equal(a, b) {
+		return true
+	}
+	a, b = slices.Clone(a), slices.Clone(b)
+	slices.Sort(a)
+	slices.Sort(b)
+	return slices.Equal(a, b)
+}
+
+// untilSynced passes on outputs until the barrier with that id is reached. If
+// the subject refused the action before it, that is the error, after the barrier.
+func (s *session) untilSynced(barrier int64, out func(trace.Entry)) (*Reply, error) {
+	var refused error
+	for {
+		r, err := s.receive()
+		switch {
+		case err != nil:
+			return nil, err
+		case r.isOutput():
+			if err := s.follow(r); err != nil {
+				return nil, err
+			}
+			out(r.entry())
+		case r.Re != barrier:
+			refused = s.accepted(r, "the action "+s.last+" or one before it")
+			if _, over := refused.(*ProtocolError); over {
+				return nil, refused
+			}
+		case r.Type == TypeSynced:
+			if err := s.checkBarrier(r); err != nil {
+				return nil, err
+			}
+			return r, refused
+		case r.Type == TypeOK:
+			return nil, s.protest(r.violation("a barrier was answered with ok", "answer sync with synced"))
+		default:
+			return nil, s.accepted(r, "the barrier")
+		}
+	}
+}
+
+// receive waits for the next message, within the limits.
+func (s *session) receive() (*Reply, error) {
+	if r := s.box.take(); r != nil {
+		return r, nil
+	}
+	limit := s.conn.opts.scaled(syncLimit)
+	whole := s.conn.opts.scaled(caseLimit)
+	began := time.Now()
+	r, err := s.conn.reply(s.ctx, s.box, limit)
+	s.spent += time.Since(began)
+	if err == nil && s.spent > whole {
+		s.conn.fail(&harness.SubjectError{
+			Outcome: trace.OutcomeHung, Exit: -1, Open: s.conn.open(),
+			Message: fmt.Sprintf("the case took longer than %v%s", whole, s.conn.while()),
+		})
+		return nil, s.conn.reason()
+	}
+	return r, err
+}
+
+// untilQuiet passes on outputs until there have been none for a while.
+func (s *session) untilQuiet(out func(trace.Entry)) error {
+	for {
+		r, err := s.conn.next(s.ctx, s.box, s.conn.opts.scaled(quietTime))
+		switch {
+		case err == errQuiet:
+			return nil
+		case err == errOver:
+			return s.conn.reason()
+		case err != nil:
+			return err
+		case !r.isOutput():
+			return s.protest(r.violation(r.Type+" answers nothing", ""))
+		}
+		if err := s.follow(r); err != nil {
+			return err
+		}
+		out(r.entry())
+	}
+}
+
+// follow checks what only the whole conversation shows.
+func (s *session) follow(r *Reply) error {
+	switch trace.Kind(r.Type) {
+	case trace.KindEvent:
+		if *r.N != s.events {
+			return s.protest(r.violation(
+				fmt.Sprintf("event number %d where %d should follow", *r.N, s.events), "events are numbered from 0 without gaps"))
+		}
+		s.events++
+	case trace.KindCall:
+		if _, twice := s.called[r.Name]; twice {
+			return s.protest(r.violation(
+				fmt.Sprintf("two callbacks with the name %q", r.Name), "the second of a name gets ~1 at its end, the third ~2"))
+		}
+		s.called[r.Name] = struct{}{}
+	case trace.KindCancelled, trace.KindRead:
+		if _, ok := s.called[r.Name]; !ok {
+			return s.protest(r.violation(fmt.Sprintf("%s of the callback %q, which never was called", r.Type, r.Name), ""))
+		}
+	case trace.KindSettled, trace.KindRetained, trace.KindAction, trace.KindEnd:
+	}
+	return nil
+}
+
+func (s *session) checkBarrier(r *Reply) error {
+	if *r.Events != s.events {
+		return s.protest(r.violation(
+			fmt.Sprintf("synced counts %d events, but %d were written", *r.Events, s.events),
+			"write everything before synced, and flush"))
+	}
+	for _, name := range r.WaitingOn {
+		if _, ok := s.called[name]; !ok {
+			return s.protest(r.violation(fmt.Sprintf("synced waits on the callback %q, which never was called", name), ""))
+		}
+	}
+	return nil
+}
+
+// Close drops the session. A process that has died is no error any more.
+func (s *session) Close() error {
+	defer s.forget()
+	what := "close of " + s.name
+	id, err := s.conn.ask(s.box, asked{&Request{Type: TypeClose, Session: s.name}, what})
+	if err != nil {
+		return nil
+	}
+	// Outputs, and replies to what a schedule asked in vain, come first.
+	for {
+		r, err := s.conn.reply(context.WithoutCancel(s.ctx), s.box, s.conn.opts.scaled(replyLimit))
+		if err != nil {
+			return err
+		}
+		if r.Re == id {
+			return s.accepted(r, what)
+		}
+	}
+}

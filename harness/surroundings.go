@@ -1,0 +1,569 @@
+package harness
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/scriptedmodel"
+)
+
+// Loop is a loop in process, joined to its [Surroundings].
+type Loop interface {
+	// User begins a user action. It must not wait for it. A prompt, continue,
+	// waitForIdle and reset are reported by [Surroundings.Settled] under their
+	// name once they have settled; name is empty for an abort that comes from a
+	// callback.
+	User(name string, kind UserKind, a *trace.Answer)
+}
+
+// Adapter makes a loop for a scenario. It registers a first listener that calls
+// [Surroundings.Event], and then the scenario's listeners that are not late.
+type Adapter func(s *Surroundings) (Loop, error)
+
+// Gate is a place where a callback waits.
+type Gate interface {
+	Wait()
+	Open()
+}
+
+// Surroundings are what a loop in process is surrounded by: its model, tools,
+// hooks and listeners. They do what an adapter library does in another
+// language: make the names, answer at once what is not gated, hold back what
+// is, and note everything.
+//
+// The methods that wait do so on a [Gate]; whether that is a coroutine or a
+// goroutine is the driver's business. They may be called by several goroutines.
+type Surroundings struct {
+	Scenario *Scenario
+
+	newGate func() Gate
+	loop    Loop
+
+	mu      sync.Mutex
+	out     []trace.Entry
+	used    []string   // names of tool and hook calls so far, for ~1, ~2, …
+	counts  []count    // how often a numbered name was used
+	open    []*pending // in the order in which they began
+	tools   []*toolCall
+	turn    int // script turns used
+	events  int
+	closing bool
+}
+
+type count struct {
+	name string
+	n    int
+}
+
+// pending is a callback that waits for an answer.
+type pending struct {
+	name      string
+	ctx       context.Context // its signal, or nil
+	cancelled bool
+	gate      Gate
+	answer    *trace.Answer // once the gate is open
+	stream    *Stream       // of a model request
+}
+
+type toolCall struct {
+	name     string
+	onUpdate func(*trace.Result)
+}
+
+// NewSurroundings gives the surroundings of one case. Gates are made by newGate.
+func NewSurroundings(sc *Scenario, newGate func() Gate) *Surroundings {
+	return &Surroundings{Scenario: sc, newGate: newGate}
+}
+
+// Attach tells the surroundings which loop they surround.
+func (s *Surroundings) Attach(l Loop) { s.loop = l }
+
+// errClosing is what every callback is answered once the case is over.
+var errClosing = errors.New("the case is over")
+
+func (s *Surroundings) note(e trace.Entry) { s.out = append(s.out, e) }
+
+// unique gives the name, with ~1, ~2, … if it was used before.
+func (s *Surroundings) unique(name string) string {
+	n := 0
+	for _, used := range s.used {
+		if used == name {
+			n++
+		}
+	}
+	s.used = append(s.used, name)
+	if n == 0 {
+		return name
+	}
+	return name + "~" + strconv.Itoa(n)
+}
+
+// numbered gives the name with how often it was used before.
+func (s *Surroundings) numbered(name string) string {
+	for i := range s.counts {
+		if s.counts[i].name == name {
+			s.counts[i].n++
+			return name + "/" + strconv.Itoa(s.counts[i].n)
+		}
+	}
+	s.counts = append(s.counts, count{name: name})
+	return name + "/0"
+}
+
+// wait notes a gated call and waits for its answer.
+func (s *Surroundings) wait(ctx context.Context, p *pending, payload *trace.Payload) *trace.Answer {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return closed()
+	}
+	aborted := ctx != nil && ctx.Err() != nil
+	p.ctx, p.cancelled, p.gate = ctx, aborted, s.newGate()
+	s.note(trace.Entry{Kind: trace.KindCall, Name: p.name, Payload: payload, Aborted: aborted})
+	s.open = append(s.open, p)
+	s.mu.Unlock()
+	p.gate.Wait()
+	return p.answer
+}
+
+func closed() *trace.Answer {
+	message := errClosing.Error()
+	return &trace.Answer{Throw: &message}
+}
+
+// answered notes a call that is answered at once.
+func (s *Surroundings) answered(ctx context.Context, name string, payload *trace.Payload, a *trace.Answer) {
+	aborted := ctx != nil && ctx.Err() != nil
+	s.mu.Lock()
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Auto: true, Answer: a, Aborted: aborted})
+	s.mu.Unlock()
+	if a.Abort {
+		s.loop.User("", UserAbort, nil)
+	}
+}
+
+func thrown(a *trace.Answer) error {
+	if a.Throw == nil {
+		return nil
+	}
+	return errors.New(*a.Throw)
+}
+
+// Event notes an event as the first listener sees it. State is nil where the
+// loop has none.
+func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
+	s.events++
+}
+
+// Settled notes that a user action has settled.
+func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return
+	}
+	e := trace.Entry{Kind: trace.KindSettled, Name: name, Outcome: outcome}
+	if err != nil {
+		e.Message = err.Error()
+	}
+	s.note(e)
+}
+
+// Polled notes that a queue was polled and what it gave.
+func (s *Surroundings) Polled(hook string, drained []*trace.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closing {
+		return
+	}
+	s.note(trace.Entry{
+		Kind: trace.KindCall, Name: s.numbered("hook/" + hook), Auto: true,
+		Payload: &trace.Payload{}, Answer: &trace.Answer{Messages: drained},
+	})
+}
+
+// Hook is a call of the hook of that name. Key is the tool call id of a hook
+// that belongs to a call, and empty for the others, which are numbered.
+func (s *Surroundings) Hook(ctx context.Context, hook, key string, payload *trace.Payload) (*trace.HookAnswer, error) {
+	s.mu.Lock()
+	var name string
+	if key == "" {
+		name = s.numbered("hook/" + hook)
+	} else {
+		name = s.unique("hook/" + hook + "/" + key)
+	}
+	s.mu.Unlock()
+	answer := s.hookAnswer(ctx, hook, name, payload)
+	if answer.Hook == nil {
+		return &trace.HookAnswer{}, thrown(answer)
+	}
+	return answer.Hook, thrown(answer)
+}
+
+func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
+	script := s.Scenario.Hooks[hook]
+	if script.Gate {
+		return s.wait(ctx, &pending{name: name}, payload)
+	}
+	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
+	a := &trace.Answer{Throw: reply.Throw, Abort: reply.Abort}
+	if reply.Throw == nil {
+		a.Hook = &reply.Value
+	}
+	s.answered(ctx, name, payload, a)
+	return a
+}
+
+// Execute is one execution of a tool.
+func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, onUpdate func(*trace.Result)) (*trace.Result, error) {
+	s.mu.Lock()
+	name := s.unique("tool/" + payload.ToolCallID)
+	script := s.Scenario.toolScript(name[len("tool/"):])
+	s.tools = append(s.tools, &toolCall{name: name, onUpdate: onUpdate})
+	s.mu.Unlock()
+	if script.Gate {
+		return s.executeGated(ctx, name, script, payload, onUpdate)
+	}
+	answer := &trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort}
+	if script.Throw != nil {
+		answer.Result = nil
+	}
+	s.answered(ctx, name, payload, answer)
+	for _, update := range script.Sync {
+		onUpdate(update)
+	}
+	return answer.Result, thrown(answer)
+}
+
+// executeGated notes the call, makes the updates that come before execute first
+// yields, and then waits: in that order, as the gate is there from the start.
+func (s *Surroundings) executeGated(ctx context.Context, name string, script ToolScript, payload *trace.Payload, onUpdate func(*trace.Result)) (*trace.Result, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil, errClosing
+	}
+	p := &pending{name: name, ctx: ctx, gate: s.newGate()}
+	p.cancelled = ctx != nil && ctx.Err() != nil
+	e := trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Aborted: p.cancelled}
+	if len(script.Sync) > 0 {
+		e.Answer = &trace.Answer{Sync: script.Sync}
+	}
+	s.note(e)
+	s.open = append(s.open, p)
+	s.mu.Unlock()
+	for _, update := range script.Sync {
+		onUpdate(update)
+	}
+	p.gate.Wait()
+	return p.answer.Result, thrown(p.answer)
+}
+
+// Deliver is the delivery of an event to the scenario's listener number i.
+// About is what the event is about: a tool call id, a message's role, or
+// nothing.
+func (s *Surroundings) Deliver(ctx context.Context, i int, ev *trace.Event, n int, wait func(func())) error {
+	about := "listener/" + strconv.Itoa(i) + "/" + ev.Type
+	if subject := subjectOf(ev); subject != "" {
+		about += "/" + subject
+	}
+	signal := ctx != nil
+	payload := &trace.Payload{Event: &n, Signal: &signal}
+	s.mu.Lock()
+	name := s.numbered(about)
+	s.mu.Unlock()
+	_, delivery, _ := strings.Cut(name[len("listener/"):], "/")
+	gate, throw, throws := listenerAt(&s.Scenario.Config.Listeners[i], delivery)
+	if gate {
+		var answer *trace.Answer
+		wait(func() { answer = s.wait(ctx, &pending{name: name}, payload) })
+		return thrown(answer)
+	}
+	answer := &trace.Answer{}
+	if throws {
+		answer.Throw = &throw
+	}
+	s.answered(ctx, name, payload, answer)
+	return thrown(answer)
+}
+
+func subjectOf(ev *trace.Event) string {
+	if ev.ToolCallID != "" {
+		return ev.ToolCallID
+	}
+	if ev.Message != nil && strings.HasPrefix(ev.Type, "message_") {
+		return ev.Message.Role
+	}
+	return ""
+}
+
+// Stream is the stream of one model request.
+type Stream struct {
+	s      *Surroundings
+	call   *pending
+	isAuto bool
+	auto   []scriptedmodel.Step // what an automatic stream has left
+	queue  []*trace.Answer      // delivered and not read
+	reads  int
+	final  *trace.Message
+	gate   Gate // of a reader that waits
+	ended  bool
+}
+
+// Model is a request to the model. It returns as soon as the stream is there,
+// or the stream function's error.
+func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stream, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil, errClosing
+	}
+	st := &Stream{s: s}
+	name := s.numbered("model")
+	aborted := ctx != nil && ctx.Err() != nil
+	if !aborted {
+		gated := s.turn < len(s.Scenario.Model) && s.Scenario.Model[s.turn].Gate
+		if !gated {
+			return st, s.modelAuto(ctx, name, payload, st)
+		}
+		s.turn++
+	}
+	st.call = &pending{name: name, ctx: ctx, cancelled: aborted, stream: st}
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Aborted: aborted})
+	s.open = append(s.open, st.call)
+	st.gate = s.newGate()
+	gate := st.gate
+	s.mu.Unlock()
+	gate.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if first := st.queue[0]; first.Throw != nil {
+		return nil, thrown(first)
+	}
+	return st, nil
+}
+
+// modelAuto answers the request by the script; it is called with the lock held.
+func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.Payload, st *Stream) error {
+	steps := s.Scenario.modelPlan(s.turn)
+	s.turn++
+	st.isAuto, st.auto = true, steps
+	st.call = &pending{name: name}
+	answer := &trace.Answer{}
+	for _, step := range steps {
+		switch {
+		case step.Throws:
+			answer.Throw = &step.Throw
+		case step.Ends:
+			answer.Ends, answer.Final = true, step.Final
+		default:
+			answer.Events = append(answer.Events, *step.Event)
+			if step.Final != nil {
+				answer.Final = step.Final
+			}
+		}
+	}
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Auto: true, Answer: answer})
+	s.mu.Unlock()
+	if len(steps) == 1 && steps[0].Throws {
+		return errors.New(steps[0].Throw)
+	}
+	return nil
+}
+
+// Next gives the next event of the stream; ok is false if the stream has ended
+// without one.
+func (st *Stream) Next() (ev *trace.StreamEvent, ok bool, err error) {
+	s := st.s
+	s.mu.Lock()
+	if !s.closing {
+		s.note(trace.Entry{Kind: trace.KindRead, Name: st.call.name, N: st.reads})
+	}
+	st.reads++
+	if st.isAuto {
+		defer s.mu.Unlock()
+		return st.nextAuto()
+	}
+	for len(st.queue) == 0 && !st.ended {
+		st.gate = s.newGate()
+		gate := st.gate
+		s.mu.Unlock()
+		gate.Wait()
+		s.mu.Lock()
+	}
+	defer s.mu.Unlock()
+	if st.ended {
+		return nil, false, nil
+	}
+	a := st.queue[0]
+	st.queue = st.queue[1:]
+	return st.take(a)
+}
+
+func (st *Stream) take(a *trace.Answer) (*trace.StreamEvent, bool, error) {
+	if a.Throw != nil {
+		st.queue = append(st.queue, a) // a stream that has thrown throws again
+		return nil, false, thrown(a)
+	}
+	if a.Final != nil {
+		st.final = a.Final
+	}
+	if a.Ends {
+		st.ended = true
+		return nil, false, nil
+	}
+	st.finish(a.Event)
+	return a.Event, true, nil
+}
+
+func (st *Stream) nextAuto() (*trace.StreamEvent, bool, error) {
+	if len(st.auto) == 0 {
+		return nil, false, nil
+	}
+	step := st.auto[0]
+	if step.Throws {
+		return nil, false, errors.New(step.Throw)
+	}
+	st.auto = st.auto[1:]
+	if step.Final != nil {
+		st.final = step.Final
+	}
+	if step.Ends {
+		return nil, false, nil
+	}
+	st.finish(step.Event)
+	return step.Event, true, nil
+}
+
+func (st *Stream) finish(ev *trace.StreamEvent) {
+	switch ev.Type {
+	case trace.StreamDone:
+		st.end(ev.Message)
+	case trace.StreamError:
+		st.end(ev.Error)
+	}
+}
+
+// end notes that nothing follows and, unless the script said otherwise, what
+// the stream comes to.
+func (st *Stream) end(m *trace.Message) {
+	st.ended = true
+	if st.final == nil {
+		st.final = m
+	}
+}
+
+// Result is the message that the stream comes to. It is there once the stream
+// has ended.
+func (st *Stream) Result() (*trace.Message, error) {
+	st.s.mu.Lock()
+	defer st.s.mu.Unlock()
+	if st.final == nil {
+		return nil, errors.New("the stream has no result yet")
+	}
+	return st.final, nil
+}
+
+// Do does one action. It is called by the driver, outside the loop's tasks.
+func (s *Surroundings) Do(a *Action) error {
+	if a.Kind == ActionUser {
+		s.loop.User(a.Name, a.User, a.Answer)
+		return nil
+	}
+	if a.Answer.Partial != nil {
+		return s.update(a)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	i := slices.IndexFunc(s.open, func(p *pending) bool { return p.name == a.Name })
+	if i < 0 {
+		return errors.New("no callback " + a.Name + " waits")
+	}
+	p := s.open[i]
+	if p.stream != nil {
+		s.deliver(p, i, a.Answer)
+		return nil
+	}
+	s.open = slices.Delete(s.open, i, i+1)
+	p.answer = a.Answer
+	p.gate.Open()
+	return nil
+}
+
+func (s *Surroundings) update(a *Action) error {
+	s.mu.Lock()
+	var tool *toolCall
+	if i := slices.IndexFunc(s.tools, func(t *toolCall) bool { return t.name == a.Name }); i >= 0 {
+		tool = s.tools[i]
+	}
+	s.mu.Unlock()
+	if tool == nil {
+		return errors.New("no tool " + a.Name + " was executed")
+	}
+	tool.onUpdate(a.Answer.Partial)
+	return nil
+}
+
+// deliver hands one answer to a model stream, with the lock held.
+func (s *Surroundings) deliver(p *pending, i int, a *trace.Answer) {
+	st := p.stream
+	st.queue = append(st.queue, a)
+	if a.Throw != nil || a.Ends || a.Event.Type == trace.StreamDone || a.Event.Type == trace.StreamError {
+		s.open = slices.Delete(s.open, i, i+1)
+	}
+	if st.gate != nil {
+		gate := st.gate
+		st.gate = nil
+		gate.Open()
+	}
+}
+
+// Drain passes on what has happened since it was last called, the signals of
+// open callbacks that have fired included.
+func (s *Surroundings) Drain(out func(trace.Entry)) {
+	s.mu.Lock()
+	entries := s.out
+	s.out = nil
+	for _, p := range s.open {
+		if p.ctx != nil && !p.cancelled && p.ctx.Err() != nil {
+			p.cancelled = true
+			entries = append(entries, trace.Entry{Kind: trace.KindCancelled, Name: p.name})
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range entries {
+		out(e)
+	}
+}
+
+// Release answers everything that still waits, now and from now on, with an
+// error, so that the loop comes to an end. It is to be called until it reports
+// that nothing waited.
+func (s *Surroundings) Release() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closing = true
+	waited := len(s.open) > 0
+	for _, p := range s.open {
+		if p.stream == nil {
+			p.answer = closed()
+			p.gate.Open()
+			continue
+		}
+		p.stream.queue = append(p.stream.queue, closed())
+		if p.stream.gate != nil {
+			p.stream.gate.Open()
+			p.stream.gate = nil
+		}
+	}
+	s.open = nil
+	return waited
+}

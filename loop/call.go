@@ -1,0 +1,329 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// call is one tool call on its way from start to result message. Its outcome is
+// there once done is set: immediately, if preparation fails, or after execution.
+type call struct {
+	run     *run
+	message *trace.Message // the assistant's
+	block   *trace.Block   // as the model gave it
+	tool    *Tool          // once the call may be executed
+	args    trace.Value    // prepared and validated
+
+	done       bool
+	result     *trace.Result
+	isError    bool
+	durationMs *int64 // of an executed call, where the edition has it
+
+	broken bool // a listener failed on one of its events
+}
+
+// The loop's own texts.
+const (
+	textAborted = "The call was aborted before it was executed."
+	textBlocked = "The call was blocked."
+)
+
+var (
+	yes, no     = true, false
+	emptyObject = trace.Value("{}")
+)
+
+// begin announces the call and prepares it. The start comes first, so that a
+// user interface shows the call while a hook thinks about it (TOOL-4).
+func (c *call) begin() error {
+	if c.run.has(StartAfterPreparation) {
+		c.prepare()
+		return c.emitStart()
+	}
+	if err := c.emitStart(); err != nil {
+		return err
+	}
+	c.prepare()
+	return nil
+}
+
+// prepare looks up the tool, prepares and validates the arguments and asks
+// beforeToolCall, in that order (TOOL-6). Whatever goes wrong is the call's
+// outcome, and the call is not executed (TOOL-7).
+func (c *call) prepare() {
+	if !c.run.is.abortEndsBatch && c.refused() {
+		c.fail(textAborted) // no hook, no look-up: just an answer (ABRT-5)
+		return
+	}
+	tool := c.run.tool(c.block.Name)
+	if tool == nil {
+		c.fail(fmt.Sprintf("There is no tool named %q.", c.block.Name))
+		return
+	}
+	err := c.prepareArguments(tool)
+	if err == nil {
+		err = c.askBefore()
+	}
+	if err != nil {
+		c.fail(messageOf(err))
+	}
+	if c.done {
+		return
+	}
+	if c.run.is.abortEndsBatch && c.refused() {
+		c.fail(textAborted) // (ABRT-2)
+		return
+	}
+	c.tool = tool
+}
+
+// refused: an aborted run executes no call (ABRT-2, ABRT-3).
+func (c *call) refused() bool {
+	return c.run.aborted() && !c.run.has(AbortIgnoredBeforeExecute) && !c.run.has(AbortLeavesBatchRunning)
+}
+
+func (c *call) prepareArguments(tool *Tool) error {
+	c.args = c.block.Arguments
+	if tool.PrepareArguments != nil {
+		err := guard(func() (err error) {
+			c.args, err = tool.PrepareArguments(c.block)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return validate(tool, c.args)
+}
+
+// askBefore lets the hook block the call (TOOL-8). If the run was aborted
+// meanwhile, the hook's answer no longer counts (ABRT-3).
+func (c *call) askBefore() error {
+	hook := c.run.config.Hooks.BeforeToolCall
+	if hook == nil {
+		return nil
+	}
+	answer, err := ask(c.run, func() (*BeforeToolCallResult, error) { return hook(c.run.ctx, c.context()) })
+	switch {
+	case err != nil:
+		return err
+	case c.refused():
+		c.fail(textAborted)
+	case answer != nil && answer.Block:
+		c.blockedBy(answer)
+	}
+	return nil
+}
+
+func (c *call) blockedBy(answer *BeforeToolCallResult) {
+	reason := answer.Reason
+	if reason == "" {
+		reason = textBlocked
+	}
+	c.fail(reason)
+	if answer.Terminate {
+		c.result.Terminate = &yes
+	}
+}
+
+func (c *call) context() BeforeToolCallContext {
+	return BeforeToolCallContext{Assistant: c.message, Call: c.block, Args: c.args, Context: c.run.context}
+}
+
+// execute runs a prepared call and asks afterToolCall. An error that it returns
+// is not the tool's but a listener's, and breaks the run.
+func (c *call) execute() error {
+	if c.done {
+		return nil
+	}
+	begun := c.run.rt.Now()
+	updates := &updates{call: c}
+	result, err := ask(c.run, func() (*trace.Result, error) {
+		return c.tool.Execute(c.run.ctx, Execution{ID: c.block.ID, Args: c.args, Call: c.block}, updates.report)
+	})
+	c.measure(begun)
+	if broken := updates.finish(); broken != nil {
+		return broken
+	}
+	c.take(result, err)
+	c.askAfter()
+	return nil
+}
+
+// executeAndEnd is what a call in parallel does in its own task.
+func (c *call) executeAndEnd() error {
+	if !c.run.is.executesPreparedAfterAbort && c.refused() {
+		c.tool = nil
+		c.fail(textAborted) // it was prepared, and then a later call's preparation aborted (ABRT-2)
+		return c.emitEnd()
+	}
+	if err := c.execute(); err != nil {
+		return err
+	}
+	if c.run.has(EndsInSourceOrder) {
+		return nil
+	}
+	return c.emitEnd()
+}
+
+// endIfFailed emits the end of a call that failed in preparation at once,
+// before the next call's start (PAR-6).
+func (c *call) endIfFailed() error {
+	if !c.done {
+		return nil
+	}
+	return c.emitEnd()
+}
+
+func (c *call) measure(begun time.Time) {
+	if !c.run.is.durations {
+		return
+	}
+	ms := c.run.rt.Now().Sub(begun).Round(time.Millisecond).Milliseconds()
+	c.durationMs = &ms
+}
+
+var errNoResult = errors.New("the tool returned no result")
+
+// take makes the outcome of what the tool gave (TOOL-11, TOOL-19).
+func (c *call) take(result *trace.Result, err error) {
+	if err == nil && result == nil && !c.run.is.emptyResultFailsRun {
+		err = errNoResult
+	}
+	if err != nil {
+		c.fail(messageOf(err))
+		return
+	}
+	said := result != nil && result.IsError != nil && *result.IsError
+	c.result, c.isError, c.done = result, c.run.is.toolSaysIsError && said, true
+}
+
+// fail makes an error outcome of the loop's own (TOOL-18).
+func (c *call) fail(text string) {
+	c.result = &trace.Result{Content: trace.TextContent(text), Details: emptyObject}
+	c.isError, c.done = true, true
+}
+
+// askAfter lets the hook change the outcome of an executed call. If it fails,
+// that is the outcome (TOOL-12).
+func (c *call) askAfter() {
+	hook := c.run.config.Hooks.AfterToolCall
+	if hook == nil {
+		return
+	}
+	answer, err := ask(c.run, func() (*AfterToolCallResult, error) {
+		return hook(c.run.ctx, AfterToolCallContext{BeforeToolCallContext: c.context(), Result: c.result, IsError: c.isError})
+	})
+	if err == nil && answer != nil && c.result == nil {
+		err = errNoResult // there is nothing to change
+	}
+	switch {
+	case err != nil:
+		c.fail(messageOf(err))
+	case answer != nil:
+		c.change(answer)
+	}
+}
+
+// change replaces what the hook gave, each as a whole, never merged (TOOL-10).
+func (c *call) change(answer *AfterToolCallResult) {
+	changed := *c.result
+	if answer.Content != nil {
+		changed.Content = *answer.Content
+		if c.run.is.structuredContent {
+			changed.Extra = withoutMember(changed.Extra, "structuredContent")
+		}
+	}
+	if given(answer.Details) {
+		changed.Details = answer.Details
+	}
+	if given(answer.Usage) {
+		changed.Usage = answer.Usage
+	}
+	if answer.Terminate != nil {
+		changed.Terminate = answer.Terminate
+	}
+	if answer.IsError != nil {
+		c.isError = *answer.IsError
+	}
+	c.result = &changed
+}
+
+// given: null is as good as absent.
+func given(v trace.Value) bool { return v != nil && v.Kind() != 'n' }
+
+// emitStart gives the arguments as the model gave them, not as they will be
+// used: they are all that is known by now (TOOL-5).
+func (c *call) emitStart() error {
+	return c.run.emit(&trace.Event{
+		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.block.Arguments,
+	})
+}
+
+func (c *call) emitUpdate(partial *trace.Result) error {
+	return c.run.emit(&trace.Event{
+		Type: trace.ToolExecutionUpdate, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.block.Arguments,
+		PartialResult: partial,
+	})
+}
+
+func (c *call) emitEnd() error {
+	isError := &no
+	if c.isError {
+		isError = &yes
+	}
+	return c.run.emit(&trace.Event{
+		Type: trace.ToolExecutionEnd, ToolCallID: c.block.ID, ToolName: c.block.Name,
+		Result: c.result, IsError: isError, DurationMs: c.durationMs,
+	})
+}
+
+// emitResult puts the outcome into the transcript: a card in a user interface
+// settles first, history after it (TOOL-9).
+func (c *call) emitResult() (*trace.Message, error) {
+	m, err := c.resultMessage()
+	if err != nil {
+		return nil, err
+	}
+	if err := c.run.emitMessage(m); err != nil {
+		return nil, err
+	}
+	if c.run.has(ResultEndTwice) {
+		err = c.run.emit(&trace.Event{Type: trace.MessageEnd, Message: m})
+	}
+	return m, err
+}
+
+func (c *call) emitEndAndResult() (*trace.Message, error) {
+	if err := c.emitEnd(); err != nil {
+		return nil, err
+	}
+	return c.emitResult()
+}
+
+// resultMessage is the outcome as the model gets to see it (TOOL-13).
+func (c *call) resultMessage() (*trace.Message, error) {
+	if c.result == nil {
+		return nil, errNoResult // (edge 15)
+	}
+	m := &trace.Message{
+		Role: trace.RoleToolResult, ToolCallID: c.block.ID, ToolName: c.block.Name,
+		Content: c.result.Content, Details: c.result.Details, Usage: c.result.Usage, IsError: c.isError,
+		Timestamp: c.run.rt.Now().UnixMilli(),
+	}
+	if m.Content.IsZero() {
+		m.Content.Blocks = []trace.Block{} // no content must not become null in a transcript
+	}
+	if c.run.is.addedToolNames {
+		if names := member(c.result.Extra, "addedToolNames"); len(names) > 0 && string(names) != "[]" {
+			m.Extra = withMember(nil, "addedToolNames", names)
+		}
+	}
+	if c.durationMs != nil {
+		m.Extra = withMember(nil, "durationMs", number(*c.durationMs))
+	}
+	return m, nil
+}

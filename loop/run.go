@@ -1,0 +1,149 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// run is one run of the bare loop: what it works with, and where its events go.
+type run struct {
+	ctx     context.Context // the abort signal; loop code only ever asks ctx.Err
+	rt      Runtime
+	is      behaviour
+	config  *Config
+	model   Model
+	level   string           // empty means none
+	context *Context         // what the next request is made of
+	added   []*trace.Message // what this run has added so far (RUN-3)
+	sink    func(*trace.Event) error
+	settled func(err error) // called once, when the run has ended
+	over    bool
+	told    declarations // editions with system messages: what the transcript declares
+}
+
+func newRun(ctx context.Context, rt Runtime, c *Context, config *Config, sink func(*trace.Event) error, settled func(error)) *run {
+	return &run{
+		ctx: ctx, rt: rt, is: behaviourOf(config.Edition), config: config,
+		model: config.Model, level: levelOf(config.Level),
+		context: c, added: []*trace.Message{}, sink: sink, settled: settled,
+	}
+}
+
+func levelOf(name string) string {
+	if name == "off" {
+		return ""
+	}
+	return name
+}
+
+func (r *run) has(d Defect) bool { return r.config.Defects.Has(d) }
+func (r *run) aborted() bool     { return r.ctx.Err() != nil }
+
+// start runs the whole run as a task. Prompts are nil if the run continues from
+// the transcript as it is.
+func (r *run) start(prompts []*trace.Message) {
+	r.rt.Post(func() { r.end(r.main(prompts)) })
+}
+
+// end settles the run, with the error that broke it or nil. Only the first end
+// counts: when one of several parallel calls breaks the run, that happens at
+// once, while the run's own task still waits for the others (edge 2). What they
+// bring later finds the run over.
+func (r *run) end(err error) {
+	if r.over {
+		return
+	}
+	r.over = true
+	r.settled(err)
+}
+
+// errOver unwinds the task of a run that has been ended by one of its calls.
+var errOver = errors.New("the run is over")
+
+// main emits agent_start and the first turn_start (RUN-1). Prompts are events
+// (MSG-8); what was in the transcript before is not (RUN-11).
+func (r *run) main(prompts []*trace.Message) error {
+	if prompts != nil {
+		prompts = r.declareTools(prompts)
+	}
+	r.add(prompts...)
+	if err := r.emitAll(&trace.Event{Type: trace.AgentStart}, &trace.Event{Type: trace.TurnStart}); err != nil {
+		return err
+	}
+	for _, m := range prompts {
+		if err := r.emitMessage(m); err != nil {
+			return err
+		}
+	}
+	if err := r.turns(); err != nil {
+		return err
+	}
+	return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+}
+
+// add appends to the context and to what the run has added.
+func (r *run) add(messages ...*trace.Message) {
+	r.context.Messages = append(r.context.Messages, messages...)
+	r.added = append(r.added, messages...)
+}
+
+// emit hands over one event and waits until it has been dealt with (LIS-6).
+func (r *run) emit(ev *trace.Event) error {
+	return guard(func() error { return r.sink(ev) })
+}
+
+func (r *run) emitAll(events ...*trace.Event) error {
+	for _, ev := range events {
+		if err := r.emit(ev); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// emitMessage gives a message that is complete from the start its two events
+// (MSG-1).
+func (r *run) emitMessage(m *trace.Message) error {
+	return r.emitAll(
+		&trace.Event{Type: trace.MessageStart, Message: m},
+		&trace.Event{Type: trace.MessageEnd, Message: m},
+	)
+}
+
+// ask calls a hook, a tool or the model. Other tasks go on meanwhile, and a
+// panic is the error of whoever panicked.
+func ask[T any](r *run, f func() (T, error)) (answer T, err error) {
+	r.rt.Await(func() {
+		defer recovered(&err)
+		answer, err = f()
+	})
+	return answer, err
+}
+
+// guard calls code that is not the loop's and turns a panic into its error.
+func guard(f func() error) (err error) {
+	defer recovered(&err)
+	return f()
+}
+
+// recovered, deferred, makes an error of a panic.
+func recovered(err *error) {
+	if p := recover(); p != nil {
+		*err = panicked(p)
+	}
+}
+
+func panicked(p any) error {
+	if err, ok := p.(error); ok {
+		return err
+	}
+	return fmt.Errorf("panic: %v", p)
+}
+
+// messageOf is the text of an error, for those who only get to see that.
+func messageOf(err error) string { return strings.ToValidUTF8(err.Error(), "\uFFFD") }

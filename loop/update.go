@@ -1,0 +1,60 @@
+package loop
+
+import "github.com/pi-conform/pi-conform/harness/trace"
+
+// updates are the progress updates of one execution. The tool only posts them;
+// whether one is accepted is decided in loop code, where the gate is closed as
+// soon as execute's answer is taken up. So an update is late exactly if it comes
+// after that (UPD-2, edge 9), and no lock is needed.
+type updates struct {
+	call   *call
+	closed bool
+	joins  []func() // deliveries that have begun
+	broken error    // a listener's, on one of the updates
+}
+
+// report is the tool's onUpdate; it may be called from anywhere, at any time.
+func (u *updates) report(partial *trace.Result) {
+	u.call.run.rt.Post(func() { u.accept(partial) })
+}
+
+// accept makes every update in time a task of its own: while a listener is busy
+// with one, the next may already come (edge 13).
+func (u *updates) accept(partial *trace.Result) {
+	if u.closed {
+		return
+	}
+	join := u.call.run.rt.Go(func() {
+		if err := u.call.emitUpdate(partial); err != nil {
+			u.fail(err)
+		}
+	})
+	u.joins = append(u.joins, join)
+}
+
+// fail remembers what a listener did wrong. If the call already waits for its
+// updates, the run ends here and now (edge 14).
+func (u *updates) fail(err error) {
+	if u.broken == nil {
+		u.broken = err
+	}
+	if u.closed {
+		u.call.run.end(err)
+	}
+}
+
+// finish closes the gate and waits until every accepted update has been
+// delivered to every listener, so that none of them comes after the end (UPD-3).
+func (u *updates) finish() error {
+	u.closed = !u.call.run.has(LateUpdateAccepted)
+	if u.call.run.has(UpdateNotAwaited) {
+		return nil
+	}
+	for _, join := range u.joins {
+		if u.broken != nil {
+			break
+		}
+		u.call.run.rt.Await(join)
+	}
+	return u.broken
+}
