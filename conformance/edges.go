@@ -8,7 +8,7 @@ import "github.com/pi-conform/pi-conform/harness/trace"
 func (h *history) findFailures() {
 	for k := range h.callbacks {
 		c := &h.callbacks[k]
-		if c.run == none || c.settle == never || !failsRun(c) {
+		if c.run == none || c.settle == never || !h.failsRun(c) {
 			continue
 		}
 		r := &h.runs[c.run]
@@ -23,13 +23,13 @@ func (h *history) findFailures() {
 
 // failsRun reports whether the answer of a callback makes its run fail outside
 // the protocol.
-func failsRun(c *callback) bool {
+func (h *history) failsRun(c *callback) bool {
 	switch c.kind {
 	case callListener, callModel, callTransform, callConvert, callKey, callPrepareNext,
 		callShouldStop, callFinishTurn, callPrepareRequest, callSteering, callFollowUp:
 		return c.throws
 	case callTool: // a tool that returns nothing at all (e15)
-		return !c.throws && (c.answer == nil || c.answer.Result == nil)
+		return !h.edition.AtLeast("0.99.0") && !c.throws && (c.answer == nil || c.answer.Result == nil)
 	case callOther, callPrepareArguments, callBefore, callAfter:
 	}
 	return false

@@ -386,4 +386,3 @@ func isEmptyObject(v trace.Value) bool {
 	c := canonical(v)
 	return c == nil || string(c) == "{}"
 }
-

@@ -236,7 +236,7 @@ func (h *history) failsAgain(k int) bool {
 	r := &h.runs[k]
 	for i := range h.callbacks {
 		c := &h.callbacks[i]
-		if c.run == k && c.settle != never && c.settle > r.edge && failsRun(c) {
+		if c.run == k && c.settle != never && c.settle > r.edge && h.failsRun(c) {
 			return true
 		}
 	}

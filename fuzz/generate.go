@@ -30,9 +30,12 @@ type Size struct {
 	Streams   bool // all ways to stream and to end
 	Length    bool // turns cut off by the token limit
 	Errors    bool // tools and hooks that fail, unknown tools, invalid arguments
-	// Faults lets streams and listeners fail outside the protocol (edges e2 and
-	// e11), where a loop promises less.
+	// Faults lets streams fail outside the protocol (edge e11), where a loop
+	// promises less.
 	Faults bool
+	// Throws lets listeners fail (edge e2). What calls that run in parallel still
+	// do in the step of such a failure depends on the loop alone.
+	Throws bool
 	// Duplicates lets two calls have one id (edge e5).
 	Duplicates bool
 }
@@ -94,6 +97,7 @@ func (g *generator) switchOff() {
 		{"length", &g.size.Length},
 		{"errors", &g.size.Errors},
 		{"faults", &g.size.Faults},
+		{"throws", &g.size.Throws},
 		{"duplicates", &g.size.Duplicates},
 	} {
 		if *f.on {
@@ -170,11 +174,7 @@ func (g *generator) stream(t *scriptedmodel.Turn) {
 }
 
 func (g *generator) call() scriptedmodel.Call {
-	id := "c" + strconv.Itoa(len(g.ids)+1)
-	if g.size.Duplicates && len(g.ids) > 0 && g.one("duplicate", 2) {
-		id = g.ids[g.c.Choose("which id", len(g.ids))]
-	}
-	g.ids = append(g.ids, id)
+	id, key := g.id()
 	call := scriptedmodel.Call{ID: id, Name: []string{"a", "b", "v"}[g.c.Choose("tool", 3)]}
 	if call.Name == "v" {
 		call.Args = trace.Value(`{"n":1}`)
@@ -187,18 +187,39 @@ func (g *generator) call() scriptedmodel.Call {
 			call.Name, call.Args = "v", trace.Value(`{"n":"many"}`)
 		}
 	}
-	g.script(id)
+	g.script(id, key)
 	return call
 }
 
+// id draws the id of the next call, and the name that its execution has if every
+// call before it is executed.
+func (g *generator) id() (id, key string) {
+	id = "c" + strconv.Itoa(len(g.ids)+1)
+	if g.size.Duplicates && len(g.ids) > 0 && g.one("duplicate", 2) {
+		id = g.ids[g.c.Choose("which id", len(g.ids))]
+	}
+	key = id
+	repeats := 0
+	for _, used := range g.ids {
+		if used == id {
+			repeats++
+			key = id + "~" + strconv.Itoa(repeats)
+		}
+	}
+	g.ids = append(g.ids, id)
+	return id, key
+}
+
 // script says what the execution of the call does.
-func (g *generator) script(id string) {
-	s := harness.ToolScript{Gate: !g.one("automatic tool", 4)}
+func (g *generator) script(id, key string) {
+	// What two calls of one id do within one step cannot be told apart, so where
+	// ids are shared every tool is gated.
+	s := harness.ToolScript{Gate: g.size.Duplicates || !g.one("automatic tool", 4)}
 	text := func(kind string, n int) *trace.Result {
 		return &trace.Result{Content: trace.TextContent(fmt.Sprintf("%s %s %d", id, kind, n))}
 	}
-	for n := range g.upTo("sync updates", 1) {
-		s.Sync = append(s.Sync, text("sync", n))
+	if !g.size.Duplicates && g.one("sync update", 2) {
+		s.Sync = append(s.Sync, text("sync", 0))
 	}
 	if s.Gate {
 		for n := range g.upTo("updates", g.size.Updates) {
@@ -210,7 +231,7 @@ func (g *generator) script(id string) {
 		s.Notice = g.one("notices abort", 3)
 	}
 	g.outcome(id, &s)
-	g.sc.Calls[id] = s
+	g.sc.Calls[key] = s
 }
 
 func (g *generator) outcome(id string, s *harness.ToolScript) {
@@ -373,7 +394,7 @@ func (g *generator) listeners() {
 		for range 1 + g.upTo("gates", 1) {
 			l.Gate = append(l.Gate, deliveries[g.c.Choose("slow at", len(deliveries))])
 		}
-		if g.size.Faults && g.one("listener throws", 2) {
+		if g.size.Throws && g.one("listener throws", 2) {
 			at := []string{trace.ToolExecutionEnd, trace.MessageEnd, trace.TurnEnd, trace.AgentEnd, trace.ToolExecutionStart}
 			l.Throw = map[string]string{at[g.c.Choose("throws at", len(at))]: "the listener failed"}
 		}

@@ -23,7 +23,9 @@ import (
 //
 // Only the first section has to be there.
 type CaseFile struct {
-	Name string // base name of the file, without .txtar
+	// Name is the file's path without .txtar, below a folder named cases if it
+	// lies in one; of an absolute path otherwise the last part.
+	Name string
 	// Story says what the case shows, and what goes wrong without it. In the
 	// file, lines of the comment that begin with «origin:» and «edges:» stand
 	// for Origin and for the scenario's tags.
@@ -56,7 +58,7 @@ var sections = []string{sectionScenario, sectionSchedule, sectionFindings, secti
 // is wrong is told all at once, one line a fault, with file and line; each is a
 // [CaseError].
 func ParseCase(name string, data []byte) (*CaseFile, error) {
-	f := &CaseFile{Name: strings.TrimSuffix(path.Base(name), ".txtar")}
+	f := &CaseFile{Name: caseName(name)}
 	in := &caseReader{file: name}
 	if !utf8.Valid(data) {
 		in.fault(1, "the file is not UTF-8")
@@ -85,6 +87,17 @@ func ParseCase(name string, data []byte) (*CaseFile, error) {
 	}
 	f.Case.Scenario.Complete()
 	return f, nil
+}
+
+func caseName(file string) string {
+	file = strings.TrimSuffix(file, ".txtar")
+	if i := strings.LastIndex("/"+file, "/cases/"); i >= 0 {
+		return file[i+len("cases/"):]
+	}
+	if path.IsAbs(file) {
+		return path.Base(file)
+	}
+	return file
 }
 
 func lines(data []byte) int { return strings.Count(string(data), "\n") }

@@ -145,10 +145,7 @@ type HookValue struct {
 
 // ScriptOf is the scenario's script.
 func ScriptOf(sc *Scenario) *Script {
-	if sc.Planned != nil {
-		return sc.Planned
-	}
-	script := &Script{ModelElse: modelScript(&scriptedmodel.Turn{})}
+	script := &Script{ModelElse: modelScript(&plainStop)}
 	for i := range sc.Model {
 		script.Model = append(script.Model, modelScript(&sc.Model[i]))
 	}
@@ -190,6 +187,50 @@ func ConfigOf(sc *Scenario) trace.Config {
 		}
 	}
 	return config
+}
+
+// Surround fills in what the surroundings answer from a script: it is the
+// reverse of [ScriptOf]. Past the end of the script the model says what it
+// always says there.
+func (s *Script) Surround(sc *Scenario) {
+	for _, m := range s.Model {
+		sc.Model = append(sc.Model, m.turn())
+	}
+	sc.Calls = map[string]ToolScript{}
+	for name, c := range s.Tools {
+		sc.Calls[name] = ToolScript{Gate: c.Gate, Sync: c.Sync, Return: c.Result, Throw: c.Throw, Abort: c.Abort}
+	}
+	sc.Hooks = map[string]HookScript{}
+	for name, h := range s.Hooks {
+		hook := HookScript{Gate: h.Gate, Else: h.Else.reply(), Answers: map[string]HookReply{}}
+		for key, value := range h.Answers {
+			hook.Answers[key] = value.reply()
+		}
+		sc.Hooks[name] = hook
+	}
+}
+
+func (m ModelScript) turn() scriptedmodel.Turn {
+	if m.Gate {
+		return scriptedmodel.Turn{Gate: true}
+	}
+	steps := []scriptedmodel.Step{}
+	for _, a := range m.Steps {
+		step := scriptedmodel.Step{Event: a.Event, Final: a.Final, Ends: a.Ends}
+		if a.Throw != nil {
+			step.Throws, step.Throw = true, *a.Throw
+		}
+		steps = append(steps, step)
+	}
+	return scriptedmodel.Turn{Steps: steps}
+}
+
+func (v HookValue) reply() HookReply {
+	r := HookReply{Throw: v.Throw, Abort: v.Abort}
+	if v.Value != nil {
+		r.Value = *v.Value
+	}
+	return r
 }
 
 func modelScript(t *scriptedmodel.Turn) ModelScript {

@@ -29,10 +29,6 @@ type Scenario struct {
 	// User is what the user may do, in order within each kind.
 	User []UserAction
 	Tags []string
-
-	// Planned, if not nil, is the script in its final form, in the place of
-	// Model, Calls and Hooks: that of a case which another harness planned.
-	Planned *Script
 }
 
 // ToolScript is what one execution of a tool does.

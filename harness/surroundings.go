@@ -53,6 +53,21 @@ type Surroundings struct {
 	turn    int // script turns used
 	events  int
 	closing bool
+
+	// Racy says that tasks run at once, so that of two calls with one id either
+	// could be the first to give its name. Such calls then wait until the subject
+	// is at rest and are named in source order, by [Surroundings.NameArrivals].
+	Racy     bool
+	shared   []string // ids that more than one call of a message has
+	arrivals []*arrival
+}
+
+// arrival is a call that waits for its name.
+type arrival struct {
+	base   string
+	source int
+	gate   Gate
+	name   string
 }
 
 type count struct {
@@ -87,6 +102,54 @@ func (s *Surroundings) Attach(l Loop) { s.loop = l }
 var errClosing = errors.New("the case is over")
 
 func (s *Surroundings) note(e trace.Entry) { s.out = append(s.out, e) }
+
+// Source says which call is meant where several have one id: its place among
+// the calls of its message. It only matters to loops that are [Surroundings.Racy].
+type Source int
+
+// nameOf gives a call of the tool call id its name. It is called without the
+// lock, as it may have to wait.
+func (s *Surroundings) nameOf(base, id string, source Source) string {
+	s.mu.Lock()
+	if !s.Racy || s.closing || !slices.Contains(s.shared, id) {
+		defer s.mu.Unlock()
+		return s.unique(base)
+	}
+	a := &arrival{base: base, source: int(source), gate: s.newGate()}
+	s.arrivals = append(s.arrivals, a)
+	s.mu.Unlock()
+	a.gate.Wait()
+	return a.name
+}
+
+// NameArrivals names the calls that wait for it and lets them go on. It reports
+// whether there were any. The subject has to be at rest.
+func (s *Surroundings) NameArrivals() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	waited := len(s.arrivals) > 0
+	slices.SortStableFunc(s.arrivals, func(a, b *arrival) int { return a.source - b.source })
+	for _, a := range s.arrivals {
+		a.name = s.unique(a.base)
+		a.gate.Open()
+	}
+	s.arrivals = nil
+	return waited
+}
+
+// noteShared notes the ids that several calls of a message have.
+func (s *Surroundings) noteShared(ev *trace.Event) {
+	if !s.Racy || ev.Type != trace.MessageEnd || ev.Message.Role != trace.RoleAssistant {
+		return
+	}
+	var ids []string
+	for _, call := range ev.Message.ToolCalls() {
+		if slices.Contains(ids, call.ID) {
+			s.shared = append(s.shared, call.ID)
+		}
+		ids = append(ids, call.ID)
+	}
+}
 
 // unique gives the name, with ~1, ~2, … if it was used before.
 func (s *Surroundings) unique(name string) string {
@@ -159,6 +222,7 @@ func thrown(a *trace.Answer) error {
 func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.noteShared(ev)
 	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
 	s.events++
 }
@@ -184,23 +248,31 @@ func (s *Surroundings) Polled(hook string, drained []*trace.Message) {
 	if s.closing {
 		return
 	}
+	if drained == nil {
+		drained = []*trace.Message{} // polled and empty, not unknown
+	}
 	s.note(trace.Entry{
 		Kind: trace.KindCall, Name: s.numbered("hook/" + hook), Auto: true,
 		Payload: &trace.Payload{}, Answer: &trace.Answer{Messages: drained},
 	})
 }
 
-// Hook is a call of the hook of that name. Key is the tool call id of a hook
-// that belongs to a call, and empty for the others, which are numbered.
-func (s *Surroundings) Hook(ctx context.Context, hook, key string, payload *trace.Payload) (*trace.HookAnswer, error) {
+// Hook is a call of the hook of that name that belongs to no tool call.
+func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Payload) (*trace.HookAnswer, error) {
 	s.mu.Lock()
-	var name string
-	if key == "" {
-		name = s.numbered("hook/" + hook)
-	} else {
-		name = s.unique("hook/" + hook + "/" + key)
-	}
+	name := s.numbered("hook/" + hook)
 	s.mu.Unlock()
+	return s.hook(ctx, hook, name, payload)
+}
+
+// CallHook is a call of the hook of that name that belongs to the tool call of
+// the payload.
+func (s *Surroundings) CallHook(ctx context.Context, hook string, payload *trace.Payload, source Source) (*trace.HookAnswer, error) {
+	id := payload.ToolCallID
+	return s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
+}
+
+func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *trace.Payload) (*trace.HookAnswer, error) {
 	answer := s.hookAnswer(ctx, hook, name, payload)
 	if answer.Hook == nil {
 		return &trace.HookAnswer{}, thrown(answer)
@@ -209,8 +281,7 @@ func (s *Surroundings) Hook(ctx context.Context, hook, key string, payload *trac
 }
 
 func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
-	script := s.Scenario.Hooks[hook]
-	if script.Gate {
+	if s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate {
 		return s.wait(ctx, &pending{name: name}, payload)
 	}
 	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
@@ -223,9 +294,9 @@ func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payloa
 }
 
 // Execute is one execution of a tool.
-func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, onUpdate func(*trace.Result)) (*trace.Result, error) {
+func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
+	name := s.nameOf("tool/"+payload.ToolCallID, payload.ToolCallID, source)
 	s.mu.Lock()
-	name := s.unique("tool/" + payload.ToolCallID)
 	script := s.Scenario.toolScript(name[len("tool/"):])
 	s.tools = append(s.tools, &toolCall{name: name, onUpdate: onUpdate})
 	s.mu.Unlock()
@@ -551,7 +622,11 @@ func (s *Surroundings) Release() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closing = true
-	waited := len(s.open) > 0
+	waited := len(s.open)+len(s.arrivals) > 0
+	for _, a := range s.arrivals {
+		a.gate.Open()
+	}
+	s.arrivals = nil
 	for _, p := range s.open {
 		if p.stream == nil {
 			p.answer = closed()

@@ -10,11 +10,15 @@ type queue struct {
 
 func (q *queue) put(messages ...*trace.Message) { q.waiting = append(q.waiting, messages...) }
 
-// drain takes the oldest message, or in mode «all» every one; order is kept (QUE-5).
+// drain takes the oldest message, or in mode «all» every one; order is kept
+// (QUE-5). If there is none it gives an empty list, not nil.
 func (q *queue) drain() []*trace.Message {
 	n := len(q.waiting)
 	if q.mode != All {
 		n = min(n, 1)
+	}
+	if n == 0 {
+		return []*trace.Message{}
 	}
 	drained := q.waiting[:n:n]
 	q.waiting = q.waiting[n:]

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -46,8 +47,10 @@ func faults(err error) string {
 
 func leaves(texts []string, e *jsonschema.ValidationError) []string {
 	if len(e.Causes) == 0 {
-		_, text, _ := strings.Cut(e.Error(), "\n") // the first line names the schema
-		return append(texts, strings.TrimPrefix(text, "- "))
+		if extra, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
+			slices.Sort(extra.Properties)
+		}
+		return append(texts, e.Error())
 	}
 	for _, cause := range e.Causes {
 		texts = leaves(texts, cause)

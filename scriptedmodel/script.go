@@ -31,6 +31,8 @@ type Turn struct {
 	// from that of the done event.
 	Result string      `json:"result,omitempty" yaml:"result,omitempty"`
 	Usage  trace.Value `json:"usage,omitzero" yaml:"usage,omitempty"`
+	// Steps, if not nil, is the stream itself, in the place of all else but Gate.
+	Steps []Step `json:"-" yaml:"-"`
 }
 
 // Call is one tool call of a turn.
@@ -125,6 +127,9 @@ func (t *Turn) blocks() []trace.Block {
 // Plan is the turn's stream, step by step. A plan that stalls simply has no
 // step that ends it.
 func (t *Turn) Plan() []Step {
+	if t.Steps != nil {
+		return t.Steps
+	}
 	if t.End == EndRefuses {
 		return []Step{{Throws: true, Throw: t.Throw}}
 	}

@@ -49,7 +49,7 @@ export class LowLevelForm {
 
 	reset() {
 		if (this.#controller) throw new Refused("a run is active");
-		this.#messages = this.#messages.filter((message) => message.role === "system").slice(0, 1);
+		this.#messages = this.#messages.filter((message) => message.role === "system");
 		this.clearQueue();
 	}
 

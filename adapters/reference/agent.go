@@ -38,8 +38,7 @@ func newAgent(j *joint, defects []loop.Defect) *agent {
 // record is the first listener: it notes and never waits.
 func (a *agent) record(_ context.Context, ev *trace.Event) error {
 	state := a.agent.State()
-	a.s.Event(ev, &state)
-	a.numbers.note(ev)
+	a.note(ev, &state)
 	return nil
 }
 

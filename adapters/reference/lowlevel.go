@@ -173,8 +173,7 @@ func (l *lowLevel) sink(ctx context.Context) loop.Sink {
 }
 
 func (l *lowLevel) deliver(ctx context.Context, ev *trace.Event) error {
-	n := l.numbers.note(ev)
-	l.s.Event(ev, nil)
+	n := l.note(ev, nil)
 	for _, i := range l.listeners {
 		if err := l.s.Deliver(ctx, i, ev, n, l.rt.Await); err != nil {
 			return err

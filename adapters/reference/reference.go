@@ -7,6 +7,7 @@ package reference
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/bubble"
@@ -72,6 +73,31 @@ type joint struct {
 	rt      loop.Runtime
 	sc      *harness.Scenario
 	numbers numbers
+	// The latest assistant message. Tools ask for it outside of loop code.
+	assistant atomic.Pointer[trace.Message]
+}
+
+// source is the place of a call among those of its message.
+func (j *joint) source(call *trace.Block) harness.Source {
+	m := j.assistant.Load()
+	if m == nil {
+		return 0
+	}
+	for i := range m.Content.Blocks {
+		if &m.Content.Blocks[i] == call {
+			return harness.Source(i)
+		}
+	}
+	return 0
+}
+
+// note takes in an event as the first listener sees it.
+func (j *joint) note(ev *trace.Event, state *trace.State) int {
+	if ev.Type == trace.MessageEnd && ev.Message.Role == trace.RoleAssistant {
+		j.assistant.Store(ev.Message)
+	}
+	j.s.Event(ev, state)
+	return j.numbers.note(ev)
 }
 
 // numbers remembers the numbers of the latest events, for the listeners that are
@@ -123,7 +149,7 @@ func (j *joint) tool(t *trace.Tool) *loop.Tool {
 	}
 	tool.Execute = func(ctx context.Context, call loop.Execution, onUpdate func(*trace.Result)) (*trace.Result, error) {
 		payload := &trace.Payload{ToolCallID: call.ID, ToolName: t.Name, Args: call.Args, Signal: given(ctx)}
-		return j.s.Execute(ctx, payload, onUpdate)
+		return j.s.Execute(ctx, payload, j.source(call.Call), onUpdate)
 	}
 	if t.PrepareArguments {
 		tool.PrepareArguments = j.prepareArguments(t.Name)
@@ -137,7 +163,7 @@ var anyObject = trace.Value(`{"type":"object","properties":{}}`)
 func (j *joint) prepareArguments(name string) func(*trace.Block) (trace.Value, error) {
 	return func(call *trace.Block) (trace.Value, error) {
 		payload := &trace.Payload{ToolCallID: call.ID, ToolName: name, RawArgs: call.Arguments}
-		answer, err := j.s.Hook(nil, trace.HookPrepareArguments, call.ID, payload)
+		answer, err := j.s.CallHook(nil, trace.HookPrepareArguments, payload, j.source(call))
 		if err != nil || answer.Args == nil {
 			return call.Arguments, err
 		}
@@ -196,7 +222,7 @@ func (j *joint) hooks() loop.Hooks {
 
 func (j *joint) transformContext(ctx context.Context, messages []*trace.Message) ([]*trace.Message, error) {
 	payload := &trace.Payload{Messages: trace.Tags(messages), Signal: given(ctx)}
-	answer, err := j.s.Hook(ctx, trace.HookTransformContext, "", payload)
+	answer, err := j.s.Hook(ctx, trace.HookTransformContext, payload)
 	if err != nil {
 		return nil, err
 	}
@@ -212,7 +238,7 @@ func edited(messages []*trace.Message, a *trace.HookAnswer) []*trace.Message {
 }
 
 func (j *joint) convertToLlm(messages []*trace.Message) ([]*trace.Message, error) {
-	answer, err := j.s.Hook(nil, trace.HookConvertToLlm, "", &trace.Payload{Messages: trace.Tags(messages)})
+	answer, err := j.s.Hook(nil, trace.HookConvertToLlm, &trace.Payload{Messages: trace.Tags(messages)})
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +252,7 @@ func (j *joint) convertToLlm(messages []*trace.Message) ([]*trace.Message, error
 }
 
 func (j *joint) getAPIKey(provider string) (string, error) {
-	answer, err := j.s.Hook(nil, trace.HookGetAPIKey, "", &trace.Payload{Provider: provider})
+	answer, err := j.s.Hook(nil, trace.HookGetAPIKey, &trace.Payload{Provider: provider})
 	if err != nil {
 		return "", err
 	}
@@ -241,7 +267,7 @@ func callPayload(ctx context.Context, c *loop.BeforeToolCallContext) *trace.Payl
 }
 
 func (j *joint) beforeToolCall(ctx context.Context, c loop.BeforeToolCallContext) (*loop.BeforeToolCallResult, error) {
-	answer, err := j.s.Hook(ctx, trace.HookBeforeToolCall, c.Call.ID, callPayload(ctx, &c))
+	answer, err := j.s.CallHook(ctx, trace.HookBeforeToolCall, callPayload(ctx, &c), j.source(c.Call))
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +279,7 @@ func (j *joint) beforeToolCall(ctx context.Context, c loop.BeforeToolCallContext
 func (j *joint) afterToolCall(ctx context.Context, c loop.AfterToolCallContext) (*loop.AfterToolCallResult, error) {
 	payload := callPayload(ctx, &c.BeforeToolCallContext)
 	payload.Result, payload.IsError = c.Result, &c.IsError
-	answer, err := j.s.Hook(ctx, trace.HookAfterToolCall, c.Call.ID, payload)
+	answer, err := j.s.CallHook(ctx, trace.HookAfterToolCall, payload, j.source(c.Call))
 	if err != nil {
 		return nil, err
 	}
@@ -300,7 +326,7 @@ func levelOf(a *trace.HookAnswer) *string {
 }
 
 func (j *joint) prepareNextTurn(ctx context.Context, t loop.TurnContext) (*loop.TurnUpdate, error) {
-	answer, err := j.s.Hook(ctx, trace.HookPrepareNextTurn, "", turnPayload(&t))
+	answer, err := j.s.Hook(ctx, trace.HookPrepareNextTurn, turnPayload(&t))
 	if err != nil {
 		return nil, err
 	}
@@ -311,7 +337,7 @@ func (j *joint) prepareNextTurn(ctx context.Context, t loop.TurnContext) (*loop.
 }
 
 func (j *joint) shouldStopAfterTurn(ctx context.Context, t loop.TurnContext) (bool, error) {
-	answer, err := j.s.Hook(ctx, trace.HookShouldStopAfterTurn, "", turnPayload(&t))
+	answer, err := j.s.Hook(ctx, trace.HookShouldStopAfterTurn, turnPayload(&t))
 	if err != nil {
 		return false, err
 	}
@@ -319,7 +345,7 @@ func (j *joint) shouldStopAfterTurn(ctx context.Context, t loop.TurnContext) (bo
 }
 
 func (j *joint) finishTurn(ctx context.Context, t loop.TurnContext) (loop.Decision, error) {
-	answer, err := j.s.Hook(ctx, trace.HookFinishTurn, "", turnPayload(&t))
+	answer, err := j.s.Hook(ctx, trace.HookFinishTurn, turnPayload(&t))
 	if err != nil {
 		return "", err
 	}
@@ -328,7 +354,7 @@ func (j *joint) finishTurn(ctx context.Context, t loop.TurnContext) (loop.Decisi
 
 func (j *joint) prepareRequest(ctx context.Context, r loop.RequestContext) (*loop.RequestUpdate, error) {
 	payload := &trace.Payload{Context: trace.Tags(r.Context.Messages), Model: r.Model.ID, Level: r.Level}
-	answer, err := j.s.Hook(ctx, trace.HookPrepareRequest, "", payload)
+	answer, err := j.s.Hook(ctx, trace.HookPrepareRequest, payload)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // TestDriversAgree: coroutines and goroutines give the same traces, in both
-// editions, also where edges are brought about.
+// editions, also where streams fail and ids are shared.
 func TestDriversAgree(t *testing.T) {
 	coroutines, bubbles := reference.New(), reference.NewBubble()
 	size := fuzz.Usual()

@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -56,7 +57,11 @@ const pleaseReport = "Please report this, with the command line and what is writ
 
 // explain writes an error for people.
 func (p *program) explain(err error) {
-	if err == nil || err.Error() == "" {
+	switch {
+	case err == nil || err.Error() == "":
+		return
+	case errors.Is(err, context.Canceled):
+		p.notes.Printf("pi-conform: interrupted\n")
 		return
 	}
 	p.notes.Printf("%s %v\n", p.notes.Bad("pi-conform:"), err)

@@ -48,4 +48,3 @@ func untilDone(ctx context.Context, serve func() error) error {
 		return ctx.Err()
 	}
 }
-

@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 )
 
@@ -22,6 +23,9 @@ func (f *subjectFlags) add(cmd *cobra.Command) {
 
 // open makes the subject ready that is named before or after --.
 func (p *program) open(ctx context.Context, f *subjectFlags, names, command []string) (*subjects.Subject, error) {
+	if f.timeoutScale <= 0 {
+		return nil, exit.Usagef("--timeout-scale has to be greater than 0")
+	}
 	r := subjects.Request{
 		Command: command, Edition: f.edition, TimeoutScale: f.timeoutScale, Harness: tool(), Log: p.note,
 	}

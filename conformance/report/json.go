@@ -1,6 +1,7 @@
 package report
 
 import (
+	_ "embed"
 	"fmt"
 	"io"
 
@@ -45,3 +46,8 @@ func (r *Report) Exercised() bool {
 // Unsteady is the outcome of a schedule that gave different traces when it was
 // recorded several times.
 const Unsteady trace.Outcome = "unsteady"
+
+// JSONSchema is the JSON Schema of what [Write] writes.
+//
+//go:embed schema.json
+var JSONSchema []byte

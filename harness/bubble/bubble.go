@@ -56,6 +56,7 @@ func inBubble(body func()) {
 // Open begins a case. It has to be called inside the bubble.
 func (d *Driver) Open(_ context.Context, sc *harness.Scenario) (harness.Session, error) {
 	s := harness.NewSurroundings(sc, func() harness.Gate { return make(gate) })
+	s.Racy = true
 	loop, err := d.Join(s)
 	if err != nil {
 		return nil, err
@@ -82,6 +83,9 @@ func (s *session) Do(a *harness.Action) error {
 
 func (s *session) Settle(out func(trace.Entry)) error {
 	synctest.Wait()
+	for s.surroundings.NameArrivals() {
+		synctest.Wait()
+	}
 	s.surroundings.Drain(out)
 	return nil
 }

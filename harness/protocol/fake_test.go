@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/pi-conform/pi-conform/adapters/reference"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -96,6 +97,12 @@ func beSubject(mode string) int {
 			return 1
 		}
 		fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
+	case "reference":
+		if err := protocol.Serve(in, out, reference.New(), protocol.ServeOptions{Strict: true}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
 	case "once": // dies on its first start, as long as the file is there
 		if os.Remove(os.Getenv("PI_CONFORM_TEST_FILE")) == nil {
 			return 9

@@ -135,9 +135,9 @@ func (s *server) open(r *Request) {
 		s.refuse(r.ID, CodeUnsupported, fmt.Sprintf("unknown edition %q (known: %s)", r.Edition, strings.Join(info.Editions, ", ")))
 		return
 	}
-	session, err := s.driver.Open(context.Background(), &harness.Scenario{
-		Edition: edition.Edition(r.Edition), Form: r.Form, Config: *r.Config, Planned: r.Script,
-	})
+	sc := &harness.Scenario{Edition: edition.Edition(r.Edition), Form: r.Form, Config: *r.Config}
+	r.Script.Surround(sc)
+	session, err := s.driver.Open(context.Background(), sc)
 	if err != nil {
 		s.failed(r.ID, err)
 		return

@@ -17,6 +17,8 @@ import (
 //     sorted by the calls' source order; event numbers follow. Everything else
 //     stays where it is and bounds the run. Calls that share an id cannot be told
 //     apart by their events, so theirs are sorted by what they are.
+//   - In the plain event stream nobody waits for the reader, so within a step its
+//     events come first, then what the loop called.
 //   - Timestamps and durationMs are left out, null is absent, JSON is canonical
 //     (RFC 8785).
 //   - A text that the loop itself wrote becomes <not-found>, <invalid>,
@@ -31,6 +33,9 @@ func Normalize(t *Trace) *Trace {
 		last := first + 1
 		for last < len(entries) && entries[last].Step == entries[first].Step {
 			last++
+		}
+		if t.Header.Form == FormStream {
+			eventsFirst(entries[first:last])
 		}
 		order.step(entries[first:last])
 		first = last
@@ -110,6 +115,21 @@ func (o order) step(entries []Entry) {
 		}
 		first = last + 1
 	}
+}
+
+// eventsFirst parts what the reader of a plain event stream did from what the
+// loop did, in place, each in its own order, after the action.
+func eventsFirst(entries []Entry) {
+	rank := func(e *Entry) int {
+		switch {
+		case e.Kind == KindAction || e.Kind == KindCancelled:
+			return 0
+		case e.Kind == KindEvent || strings.HasPrefix(e.Name, "listener/"):
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(entries, func(a, b Entry) int { return rank(&a) - rank(&b) })
 }
 
 func (o order) cancelledFirst(entries []Entry) {
@@ -199,7 +219,7 @@ var callLife = []string{
 func (e *Entry) look() string {
 	bare := *e
 	bare.N, bare.State = 0, nil
-	return Line(&bare)
+	return string(entryJSON(&bare))
 }
 
 // movable reports whether an entry belongs to one tool call and has no fixed

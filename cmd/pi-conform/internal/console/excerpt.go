@@ -34,6 +34,9 @@ func (c *Console) Trace(t *trace.Trace, marked ...int) {
 func (c *Console) Step(t *trace.Trace, entry int) {
 	from, to := stepOf(t, entry)
 	c.draw(t, nil, span(from, min(to, from+stepMost)))
+	if to == from+1 && t.Entries[from].Kind == trace.KindAction {
+		c.Printf("        %s\n", c.faint.Render("(nothing)"))
+	}
 	if over := to - from - stepMost; over > 0 {
 		c.omitted(over)
 	}

@@ -62,7 +62,10 @@ func (c *Console) rule(group []report.Finding) {
 }
 
 func (c *Console) ruleHead(f *report.Finding) {
-	c.Printf("%s %s  %s\n", c.levelled(f.Level, f.Rule), c.Faint(levelWord(f.Level)), sentence(f.Rule))
+	c.Printf("%s %s\n", c.levelled(f.Level, f.Rule), c.Faint(levelWord(f.Level)))
+	for _, line := range Wrap(sentence(f.Rule), 90) {
+		c.Printf("  %s\n", c.Bold(line))
+	}
 }
 
 func sentence(id string) string {
@@ -90,8 +93,7 @@ func (c *Console) levelled(l conformance.Level, text string) string {
 // Finding writes one finding: what is wrong, the entries that clash, what the
 // reference does at the same place, and how to see it again.
 func (c *Console) Finding(f *report.Finding) {
-	c.Printf("  %s\n", f.Message)
-	c.Printf("  in %s\n", where(f))
+	c.Printf("  %s: %s\n", where(f), f.Message)
 	if f.Trace != nil {
 		c.Printf("\n")
 		c.Excerpt(f.Trace, f.Entries...)
@@ -107,7 +109,7 @@ func where(f *report.Finding) string {
 		text += fmt.Sprintf(", schedule drawn by seed %d", *f.Seed)
 	}
 	if f.Count > 1 {
-		text += fmt.Sprintf(" (and in %s of this case)", Count(f.Count-1, "other schedule"))
+		text += fmt.Sprintf(" (also in %s of this case)", Count(f.Count-1, "other schedule"))
 	}
 	return text
 }
@@ -135,9 +137,9 @@ func (c *Console) reference(f *report.Finding) {
 func (c *Console) ruleInShort(group []report.Finding) {
 	first := &group[0]
 	c.ruleHead(first)
-	c.Printf("  %s\n  in %s", first.Message, where(first))
+	c.Printf("  %s: %s", where(first), first.Message)
 	if len(group) > 1 {
-		c.Printf(", and in %s", Count(len(group)-1, "more case"))
+		c.Printf(" (and in %s)", Count(len(group)-1, "more case"))
 	}
 	c.Printf("\n  replay: %s\n\n", c.Bold(first.Replay))
 }

@@ -33,10 +33,10 @@ func Kinds() []Kind {
 
 // Request is what the command line says of the subject.
 type Request struct {
-	Name         string   // empty means the reference, unless there is a command
-	Command      []string // what stands after --
-	Edition      string   // empty means the subject's own
-	TimeoutScale float64
+	Name         string            // empty means the reference, unless there is a command
+	Command      []string          // what stands after --
+	Edition      string            // empty means the subject's own
+	TimeoutScale float64           // 0 means 1
 	Harness      string            // how the harness names itself
 	Log          func(line string) // progress and notes; never nil
 }
@@ -56,9 +56,6 @@ type Subject struct {
 // Open finds the subject and, if it is a process, starts it. The error of one
 // that cannot be started is a [protocol.StartError] or has [exit.Subject].
 func Open(ctx context.Context, r Request) (*Subject, error) {
-	if r.TimeoutScale < 0 {
-		return nil, exit.Usagef("--timeout-scale has to be a positive number")
-	}
 	s, err := open(ctx, r)
 	if err != nil {
 		return nil, err

@@ -1,0 +1,32 @@
+package main
+
+import (
+	"flag"
+	"io"
+	"os"
+	"testing"
+
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/docs"
+)
+
+var update = flag.Bool("update", false, "write the generated documents anew")
+
+// TestGeneratedDocs holds the documents that are written from code to the code.
+func TestGeneratedDocs(t *testing.T) {
+	root := newProgram(nil, io.Discard, io.Discard).root()
+	for file, want := range map[string]string{
+		"../../docs/RULES.md": docs.Rules(editionsOf),
+		"../../docs/CLI.md":   docs.CommandLine(root),
+	} {
+		if *update {
+			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := os.ReadFile(file)
+		if err != nil || string(got) != want {
+			t.Errorf("%s is stale (%v): run «make docs»", file, err)
+		}
+	}
+}

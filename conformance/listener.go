@@ -1,0 +1,3 @@
+package conformance
+
+var listenerRules []Rule
