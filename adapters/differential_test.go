@@ -33,8 +33,10 @@ func compare(t *testing.T, version string, e edition.Edition, cases uint64) {
 	}
 	defer real.Close()
 	oracle := reference.New()
+	size := fuzz.Usual()
+	size.Faults, size.Duplicates, size.Throws = true, true, true
 	for seed := range cases {
-		sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, fuzz.Usual())
+		sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, size)
 		want, err := harness.Run(ctx, oracle, sc, harness.NewRandom(seed), harness.Limits{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,7 +1,5 @@
 package conformance
 
-import "github.com/pi-conform/pi-conform/harness/trace"
-
 // findFailures finds where a run failed outside the protocol (e2, e11), and how
 // much of the trace that excuses: the rest of that run, and if something of the
 // run was still busy when it ended, whatever follows (e14).

@@ -100,11 +100,11 @@ func (e *expecter) begin() {
 	e.run++
 	config := &e.tr.Header.Config
 	e.context = context{known: true, messages: e.transcript[:len(e.transcript):len(e.transcript)], model: config.Model, level: config.Level, prompt: config.SystemPrompt}
-	if e.model == "" {
-		e.model = "scripted-1"
+	if e.context.model == "" {
+		e.context.model = "scripted-1"
 	}
-	if e.level == "off" {
-		e.level = ""
+	if e.context.level == "off" {
+		e.context.level = ""
 	}
 	e.held, e.prepared = nil, false
 }
@@ -327,20 +327,20 @@ next:
 func (e *expecter) replace(a *trace.HookAnswer) {
 	e.messages = edited(e.messages[:len(e.messages):len(e.messages)], a)
 	if a.SystemPrompt != nil {
-		e.prompt = *a.SystemPrompt
+		e.context.prompt = *a.SystemPrompt
 		if e.keepsSystem() && !hasSystem(e.messages) {
 			e.messages = append([]*message{{Role: trace.RoleSystem}}, e.messages...)
 		}
 	}
 	if a.Model != "" {
-		e.model = a.Model
+		e.context.model = a.Model
 	}
 	switch a.Level {
 	case "":
 	case "off":
-		e.level = ""
+		e.context.level = ""
 	default:
-		e.level = a.Level
+		e.context.level = a.Level
 	}
 }
 

@@ -638,7 +638,7 @@ func (a *arranger) message(i int, kind eventType, m *trace.Message) {
 	switch {
 	case m.Role == trace.RoleToolResult && t.answered < i:
 		a.result(i, kind, m)
-	case m.Role == trace.RoleAssistant && kind == messageEnd && a.isModels(t):
+	case m.Role == trace.RoleAssistant && kind == messageEnd && t.end == never && a.isModels(t):
 		t.answers++
 		if t.answered == never {
 			t.answered, t.message = i, m

@@ -64,7 +64,7 @@ func (h *history) pairs(of func(*turn) bool, yield func(c, next *call)) {
 
 func par1(h *history, j *judge) {
 	h.pairs(h.parallel, func(c, next *call) {
-		if next.start == never {
+		if next.start == never || !c.alone || !next.alone {
 			return
 		}
 		j.expect(c.start < next.start, next.start, min(c.start, h.turnEnd(c)), "calls start in another order than the model gave them")
@@ -83,7 +83,7 @@ func (h *history) turnEnd(c *call) int { return min(h.turnOf(c).end, len(h.entri
 func par2(h *history, j *judge) {
 	for k := range h.turns {
 		t := &h.turns[k]
-		if !h.parallel(t) {
+		if !h.parallel(t) || t.duplicates {
 			continue
 		}
 		first := none // first call that began execute
@@ -195,7 +195,7 @@ func par5(h *history, j *judge) {
 
 func par6(h *history, j *judge) {
 	h.pairs((*turn).ran, func(c, next *call) {
-		if next.start == never || c.start == never || c.execute != none || h.turnOf(c).truncated() || !h.failedInPreparation(c) {
+		if next.start == never || c.start == never || c.execute != none || !c.alone || h.turnOf(c).truncated() || !h.failedInPreparation(c) {
 			return
 		}
 		if c.end == never {

@@ -386,3 +386,6 @@ func isEmptyObject(v trace.Value) bool {
 	c := canonical(v)
 	return c == nil || string(c) == "{}"
 }
+
+// hasTag reports whether a tag is that of a message.
+func hasTag(tag string, m *trace.Message) bool { return m != nil && tag == m.Tag() }

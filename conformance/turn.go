@@ -429,7 +429,7 @@ func (h *history) expectOrder(j *judge, turn, next int) {
 	last, at, prepared := 0, h.turns[turn].end, false
 	for k := range h.callbacks {
 		c := &h.callbacks[k]
-		if c.turn != turn || c.begin > next {
+		if c.turn != turn || c.begin > next || c.begin < h.turns[turn].answered {
 			continue
 		}
 		rank := h.rank(c.kind, prepared)

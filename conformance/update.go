@@ -152,8 +152,8 @@ func upd4(h *history, j *judge) {
 			continue
 		}
 		c := h.callAt(u)
-		j.expect(c.start < u, u, min(c.start, h.turnEnd(c)), "an update comes before the start of its call")
 		if c.alone {
+			j.expect(c.start < u, u, min(c.start, h.turnEnd(c)), "an update comes before the start of its call")
 			j.expect(u < c.end, c.end, u, "an update comes after the end of its call")
 		}
 	}

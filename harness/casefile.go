@@ -31,6 +31,7 @@ type CaseFile struct {
 	// for Origin and for the scenario's tags.
 	Story    string
 	Origin   string // the public report that the case comes from, if any
+	Pinned   bool   // the file names its edition, so the case means nothing in another
 	Case     Case
 	Findings []ExpectedFindings
 	Trace    string // as trace.Text writes it; empty if there is none
@@ -85,6 +86,7 @@ func ParseCase(name string, data []byte) (*CaseFile, error) {
 	if err := in.err(); err != nil {
 		return nil, err
 	}
+	f.Pinned = f.Case.Scenario.Edition != ""
 	f.Case.Scenario.Complete()
 	return f, nil
 }
@@ -216,7 +218,11 @@ func FormatCase(f *CaseFile) []byte {
 			archive.Files = append(archive.Files, txtar.File{Name: name, Data: []byte(text)})
 		}
 	}
-	add(sectionScenario, formatScenario(f.Case.Scenario))
+	scenario := *f.Case.Scenario
+	if !f.Pinned {
+		scenario.Edition = ""
+	}
+	add(sectionScenario, formatScenario(&scenario))
 	add(sectionSchedule, joinLines(f.Case.Schedule))
 	var findings []string
 	for _, found := range f.Findings {

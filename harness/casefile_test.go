@@ -1,11 +1,15 @@
 package harness_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
+	"github.com/go-json-experiment/json"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	"github.com/sebdah/goldie/v2"
+	"pgregory.net/rapid"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
@@ -244,6 +248,63 @@ var _ = Describe("a case file", func() {
 		Expect(strings.Split(err.Error(), "\n")).To(HaveLen(3))
 	})
 })
+
+// TestFormatCase shows how a case is written.
+func TestFormatCase(t *testing.T) {
+	f, err := harness.ParseCase("everything.txtar", []byte(everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	goldie.New(t, goldie.WithNameSuffix(".txtar")).Assert(t, "everything", harness.FormatCase(f))
+}
+
+// drawnCase is a case with texts and values that are hard to write in YAML.
+func drawnCase(t *rapid.T) *harness.CaseFile {
+	text := func(name string) string {
+		return rapid.OneOf(
+			rapid.String(),
+			rapid.StringMatching(`[-?:,\[\]{}#&*!|>'"%@`+"`"+` ~\n\t=<a0]{0,6}`),
+			rapid.SampledFrom([]string{"null", "~", "yes", "No", "0x1f", "1e3", "-.inf", "2001-01-01", "- a", "a: b", "a #b", " a", "a ", "---", "...", "<<", "\u0085", "\u2028", "\ufeff"}),
+		).Draw(t, name)
+	}
+	value := func(name string) trace.Value {
+		raw, err := json.Marshal(map[string]any{text(name + " key"): []any{text(name), rapid.Float64().Draw(t, "number"), nil, true}})
+		if err != nil {
+			t.Skip("no UTF-8")
+		}
+		return raw
+	}
+	id := "c" + text("id")
+	throw := text("throw")
+	return &harness.CaseFile{Name: "x", Story: "A story.", Case: harness.Case{Scenario: &harness.Scenario{
+		Name: "x",
+		Model: []scriptedmodel.Turn{{
+			Text:  text("text"),
+			Calls: []scriptedmodel.Call{{ID: id, Name: "t" + text("tool"), Args: value("args")}},
+			Usage: value("usage"),
+		}},
+		Calls: map[string]harness.ToolScript{id: {
+			Sync:  []*trace.Result{{Content: trace.TextContent(text("update")), Details: value("details")}},
+			Throw: &throw,
+		}},
+		User: []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: text("prompt")}}},
+	}}}
+}
+
+func TestCasesWithHardTexts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := drawnCase(t)
+		f.Case.Scenario.Complete()
+		written := harness.FormatCase(f)
+		again, err := harness.ParseCase("x.txtar", written)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, written)
+		}
+		if !reflect.DeepEqual(again, f) {
+			t.Fatalf("it came back as\n%s\nfrom\n%s", harness.FormatCase(again), written)
+		}
+	})
+}
 
 // FuzzParseCase looks whether every input is either refused or stays the same
 // once it was written.

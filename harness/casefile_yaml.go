@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/go-json-experiment/json/jsontext"
 	"github.com/goccy/go-yaml/ast"
@@ -231,13 +232,24 @@ func (n *node) appendJSON(b *bytes.Buffer) {
 	}
 }
 
-// quoted is the text as a JSON string, which YAML reads as the same.
+// quoted is the text as a JSON string.
 func quoted(text string) []byte {
-	b, err := jsontext.AppendQuote(nil, text)
-	if err != nil { // bad UTF-8, which has been replaced
-		return b
+	b, _ := jsontext.AppendQuote(nil, text) // the error is bad UTF-8, which has been replaced
+	return b
+}
+
+// yamlQuoted is the text as a JSON string that YAML reads as the same: without
+// characters that YAML does not let stand for themselves.
+func yamlQuoted(text string) string {
+	var b strings.Builder
+	for _, c := range string(quoted(text)) {
+		if c >= 0x7f && !unicode.IsPrint(c) && c <= 0xffff {
+			fmt.Fprintf(&b, `\u%04x`, c)
+			continue
+		}
+		b.WriteRune(c)
 	}
-	return bytes.ReplaceAll(b, []byte{0x7f}, []byte(`\u007f`))
+	return b.String()
 }
 
 // nodeOf is the tree of a JSON value. What is no JSON becomes null.
@@ -297,7 +309,7 @@ var plainText = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_./~-]*( [A-Za-z0-9_./~-
 
 // taken are words that mean something else without quotes, here or in an older
 // YAML.
-var taken = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|y|n|nan|inf)$`)
+var taken = regexp.MustCompile(`(?i)^(null|true|false|yes|no|on|off|nan|inf)$`)
 
 // plainKey are keys of digits, which need no quotes either: every key is text.
 var plainKey = regexp.MustCompile(`^[0-9]+$`)
@@ -306,7 +318,7 @@ func yamlText(text string) string {
 	if plainText.MatchString(text) && !taken.MatchString(text) {
 		return text
 	}
-	return string(quoted(text))
+	return yamlQuoted(text)
 }
 
 func yamlKey(name string) string {

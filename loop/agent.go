@@ -27,7 +27,8 @@ type Options struct {
 	FollowUpMode  string // OneAtATime if empty
 	APIKey        string // used if Hooks.GetAPIKey gives none; the npm agent has no such setting
 	// Polled, if not nil, sees what each look of the loop at a queue has drained.
-	// Queue is trace.HookPollSteering or trace.HookPollFollowUp.
+	// Queue is trace.HookPollSteering or trace.HookPollFollowUp. It is loop code.
+	// What Continue takes from a queue to begin a run is no such look.
 	Polled  func(queue string, drained []*trace.Message)
 	Defects Defects
 }

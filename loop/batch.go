@@ -131,7 +131,7 @@ func (r *run) together(calls []*call) (completed []*call, err error) {
 		joins = append(joins, r.rt.Go(func() {
 			if err := c.executeAndEnd(); err != nil {
 				c.broken = true
-				r.end(err)
+				r.breakDown(err)
 			}
 			completed = append(completed, c)
 		}))
@@ -148,6 +148,19 @@ func (r *run) together(calls []*call) (completed []*call, err error) {
 		err = emitEnds(calls)
 	}
 	return completed, err
+}
+
+// climb is how many turns of its event loop JavaScript takes to carry a
+// rejection from a listener of one call up to the run.
+const climb = 11
+
+// breakDown ends the run because of what happened to one of several calls. While
+// the error climbs, the other calls may still speak (edge 2).
+func (r *run) breakDown(err error) {
+	for range climb {
+		r.rt.Await(nothing)
+	}
+	r.end(err)
 }
 
 func emitEnds(calls []*call) error {

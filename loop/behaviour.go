@@ -35,10 +35,23 @@ type behaviour struct {
 	emptyResultFailsRun bool
 }
 
-func behaviourOf(e edition.Edition) behaviour {
-	if e == "" {
-		e = edition.Default
+// behaviours are those of the complete editions, and of none given.
+var behaviours = func() map[edition.Edition]behaviour {
+	known := map[edition.Edition]behaviour{"": derived(edition.Default)}
+	for _, e := range edition.Known() {
+		known[e] = derived(e)
 	}
+	return known
+}()
+
+func behaviourOf(e edition.Edition) behaviour {
+	if b, ok := behaviours[e]; ok {
+		return b
+	}
+	return derived(e)
+}
+
+func derived(e edition.Edition) behaviour {
 	return behaviour{
 		preparesAfterEveryTurn:     !e.AtLeast("0.84.4"),
 		finishesTurns:              e.AtLeast("0.87"),

@@ -39,7 +39,7 @@ func (u *updates) fail(err error) {
 		u.broken = err
 	}
 	if u.closed {
-		u.call.run.end(err)
+		u.call.run.breakDown(err)
 	}
 }
 

@@ -2,13 +2,18 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/console"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
@@ -26,15 +31,25 @@ func chosenCases(run, skip []string) ([]*harness.CaseFile, error) {
 	return cases, exit.With(exit.Usage, err)
 }
 
-// inEdition are the cases that can be run in the edition.
-func inEdition(cases []*harness.CaseFile, e edition.Edition) []*harness.CaseFile {
-	var kept []*harness.CaseFile
+// fitting are the cases that can be run on the subject in its edition, and a
+// note for each capability for lack of which cases were left out.
+func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.CaseFile, notes []string) {
+	lacking := map[string]int{}
 	for _, c := range cases {
-		if written := c.Case.Scenario.Edition; written == "" || written == e {
-			kept = append(kept, c)
+		if written := c.Case.Scenario.Edition; written != "" && written != s.Edition {
+			continue
 		}
+		if lacks := s.Lacks(c.Case.Scenario); lacks != "" {
+			lacking[lacks]++
+			continue
+		}
+		kept = append(kept, c)
 	}
-	return kept
+	for _, capability := range slices.Sorted(maps.Keys(lacking)) {
+		notes = append(notes, fmt.Sprintf("not applicable: %s, for the subject has not declared %s",
+			console.Count(lacking[capability], "case"), capability))
+	}
+	return kept, notes
 }
 
 // scenarioIn is the scenario of a case, to be run in the edition.

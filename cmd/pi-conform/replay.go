@@ -128,8 +128,12 @@ func reportOf(ctx context.Context, s *subjects.Subject, t *token, rec *harness.R
 	if len(v.Findings) > 0 {
 		good = referenceTrace(ctx, t.Case, rec.Schedule, s)
 	}
+	told := map[string]bool{}
 	for _, f := range v.Findings {
-		rep.Findings = append(rep.Findings, finding(s, t, rec, f, good))
+		if !told[f.Rule] { // where a rule is broken once, it is often broken again
+			rep.Findings = append(rep.Findings, finding(s, t, rec, f, good))
+		}
+		told[f.Rule] = true
 	}
 	end := rec.Trace.Entries[len(rec.Trace.Entries)-1]
 	if end.Outcome != trace.OutcomeComplete && end.Outcome != trace.OutcomeDeadlock {

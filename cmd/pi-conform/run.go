@@ -132,7 +132,7 @@ func (p *program) runSuite(ctx context.Context, f *runFlags, names, command []st
 
 // judge runs the cases.
 func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, cases []*harness.CaseFile, rules []conformance.Rule) (*report.Report, error) {
-	cases = inEdition(cases, s.Edition)
+	cases, notes := fitting(cases, s)
 	o := suite.Options{
 		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed,
 		Jobs: jobs(f.jobs, s), MaxFail: f.maxFail, Oracle: s.Oracle, Reference: reference.New(), Replay: s.Replay,
@@ -145,8 +145,12 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 		}
 	}
 	rep, err := suite.Run(ctx, s.Driver, cases, o)
-	if err != nil || f.repeat == 0 || ctx.Err() != nil {
-		return rep, err
+	if err != nil {
+		return nil, err
+	}
+	rep.Notes = append(rep.Notes, notes...)
+	if f.repeat == 0 || ctx.Err() != nil {
+		return rep, nil
 	}
 	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, f)...)
 	return rep, nil

@@ -58,7 +58,7 @@ type Progress struct {
 func Run(ctx context.Context, d harness.Driver, cases []*harness.CaseFile, o Options) (*report.Report, error) {
 	r := newRun(d, o)
 	cases = slices.DeleteFunc(slices.Clone(cases), func(c *harness.CaseFile) bool {
-		return c.Case.Scenario.Edition != "" && c.Case.Scenario.Edition != o.Edition
+		return c.Pinned && c.Case.Scenario.Edition != o.Edition
 	})
 	r.total = len(cases)
 	ctx, r.stop = context.WithCancel(ctx)

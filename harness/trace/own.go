@@ -31,6 +31,7 @@ type ownTexts struct {
 type callFacts struct {
 	stop     string          // stop reason of its assistant message
 	executed bool            // execute was called
+	shared   bool            // other calls of the message have the same id
 	blocked  bool            // beforeToolCall blocked it
 	texts    map[string]bool // texts that the surroundings gave for its result
 	judged   map[string]bool // tags of results that were looked at
@@ -95,12 +96,15 @@ func (o *ownTexts) answer(name string, a *Answer) {
 		o.given[*a.Throw] = true
 	}
 	id, known := o.ids[name]
-	if !known || !strings.HasPrefix(name, "hook/") {
+	if !known {
 		return
 	}
 	f := o.facts(id)
 	if a.Throw != nil {
 		f.texts[*a.Throw] = true
+	}
+	if a.Result != nil {
+		f.texts[a.Result.Content.PlainText()] = true
 	}
 	if a.Hook == nil {
 		return
@@ -134,9 +138,14 @@ func (o *ownTexts) message(e *Event) {
 	case m.Role == RoleToolResult && m.IsError:
 		o.judge(m.ToolCallID, m.ToolName, m.Content, m.Tag())
 	case m.Role == RoleAssistant && e.Type == MessageEnd:
-		for _, call := range m.ToolCalls() {
+		calls := m.ToolCalls()
+		for _, call := range calls {
 			delete(o.calls, call.ID)
-			o.facts(call.ID).stop = m.StopReason
+		}
+		for _, call := range calls {
+			f := o.facts(call.ID)
+			f.shared = f.stop != ""
+			f.stop = m.StopReason
 		}
 	}
 }
@@ -151,11 +160,14 @@ func (o *ownTexts) facts(id string) *callFacts {
 }
 
 // judge decides, where a result is first seen, whether the loop worded it.
-// What is not one plain text is none of the loop's own errors (TOOL-18).
+// What is not one plain text is none of the loop's own errors (TOOL-18). Of calls
+// that share an id one may have been executed and another not: there only the
+// texts tell.
 func (o *ownTexts) judge(id, tool string, content Content, tag string) {
 	f := o.facts(id)
 	text, plain := oneText(content)
-	if !o.callbacks || !plain || f.executed || f.judged[tag] {
+	executed := f.executed && !f.shared
+	if !o.callbacks || !plain || executed || f.judged[tag] {
 		return
 	}
 	f.judged[tag] = true

@@ -9,9 +9,8 @@ import (
 )
 
 const (
-	around   = 2  // entries that are shown before and after a marked one
-	gap      = 3  // as few left-out entries are shown after all
-	stepMost = 10 // entries of a step that are shown
+	around = 2 // entries that are shown before and after a marked one
+	gap    = 3 // as few left-out entries are shown after all
 )
 
 // Excerpt draws the marked entries of a trace with what stands around them:
@@ -28,18 +27,6 @@ func (c *Console) Excerpt(t *trace.Trace, marked ...int) {
 // Trace draws a whole trace.
 func (c *Console) Trace(t *trace.Trace, marked ...int) {
 	c.draw(t, marked, span(0, len(t.Entries)))
-}
-
-// Step draws what happened in the step in which the entry stands.
-func (c *Console) Step(t *trace.Trace, entry int) {
-	from, to := stepOf(t, entry)
-	c.draw(t, nil, span(from, min(to, from+stepMost)))
-	if to == from+1 && t.Entries[from].Kind == trace.KindAction {
-		c.Printf("        %s\n", c.faint.Render("(nothing)"))
-	}
-	if over := to - from - stepMost; over > 0 {
-		c.omitted(over)
-	}
 }
 
 // stepOf are the bounds of the entries with the same step.
@@ -128,15 +115,4 @@ func (c *Console) omitted(n int) {
 // the text is about the trace as a whole.
 func entryLines(t *trace.Trace) []string {
 	return strings.Split(trace.Text(t), "\n")[1:]
-}
-
-// samePlace is the entry of the other trace that begins the same action, counted
-// from the start: where that trace was when this one was at the entry. It is -1
-// if the other trace never came to that action.
-func samePlace(t *trace.Trace, entry int, other *trace.Trace) int {
-	from, _ := stepOf(t, entry)
-	label := t.Entries[from].Label
-	return slices.IndexFunc(other.Entries, func(e trace.Entry) bool {
-		return e.Kind == trace.KindAction && e.Label == label
-	})
 }

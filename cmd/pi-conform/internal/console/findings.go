@@ -48,9 +48,9 @@ func byRule(findings []report.Finding) [][]report.Finding {
 // rule writes the findings of one rule: the first in full, a few more by their
 // replay commands.
 func (c *Console) rule(group []report.Finding) {
-	first := &group[0]
-	c.ruleHead(first)
-	c.Finding(first)
+	group = simplestFirst(group)
+	c.ruleHead(&group[0])
+	c.Finding(&group[0])
 	more := group[1:]
 	for _, f := range more[:min(fewCases-1, len(more))] {
 		c.Printf("  also in %s: %s\n    %s\n", f.Case, f.Message, c.Bold(f.Replay))
@@ -59,6 +59,20 @@ func (c *Console) rule(group []report.Finding) {
 		c.Printf("  and in %s: %s\n", Count(rest, "more case"), names(more[fewCases-1:]))
 	}
 	c.Printf("\n")
+}
+
+// simplestFirst puts those first that are easiest to follow: a case's own
+// schedule before drawn ones, short ones before long ones.
+func simplestFirst(group []report.Finding) []report.Finding {
+	return slices.SortedStableFunc(slices.Values(group), func(a, b report.Finding) int {
+		if (a.Seed == nil) != (b.Seed == nil) {
+			if a.Seed == nil {
+				return -1
+			}
+			return 1
+		}
+		return len(a.Schedule) - len(b.Schedule)
+	})
 }
 
 func (c *Console) ruleHead(f *report.Finding) {
@@ -114,28 +128,8 @@ func where(f *report.Finding) string {
 	return text
 }
 
-// reference writes what the reference does in the step in which the subject
-// broke the rule.
-func (c *Console) reference(f *report.Finding) {
-	if f.Reference == nil || len(f.Entries) == 0 {
-		return
-	}
-	last := f.Entries[len(f.Entries)-1]
-	if last >= len(f.Trace.Entries) {
-		return
-	}
-	place := samePlace(f.Trace, last, f.Reference)
-	if place < 0 {
-		c.Printf("  the reference never comes to this action; it ends with\n")
-		place = len(f.Reference.Entries) - 1
-	} else {
-		c.Printf("  what the reference does here:\n")
-	}
-	c.Step(f.Reference, place)
-}
-
 func (c *Console) ruleInShort(group []report.Finding) {
-	first := &group[0]
+	first := &simplestFirst(group)[0]
 	c.ruleHead(first)
 	c.Printf("  %s: %s", where(first), first.Message)
 	if len(group) > 1 {

@@ -3,6 +3,9 @@ package subjects
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
@@ -34,14 +37,31 @@ func (p *patient) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 func (p *patient) endCase(err error) error {
 	err = asCrash(err)
 	if fault, ok := errors.AsType[*harness.SubjectError](err); ok {
-		for _, line := range fault.Stderr[max(0, len(fault.Stderr)-stderrShown):] {
-			p.log("stderr: " + line)
-		}
+		p.logStderr(fault.Stderr)
 	}
 	return err
 }
 
-const stderrShown = 8
+const stderrShown = 8 // lines
+
+// logStderr notes what a subject wrote last, but for the dump of its stacks that
+// a runtime makes when it is told to quit.
+func (p *patient) logStderr(lines []string) {
+	said, dump := lines, 0
+	if i := slices.IndexFunc(lines, beginsDump); i >= 0 {
+		said, dump = lines[:i], len(lines)-i
+	}
+	for _, line := range said[max(0, len(said)-stderrShown):] {
+		p.log("stderr: " + line)
+	}
+	if dump > 0 {
+		p.log(fmt.Sprintf("stderr: (and a dump of its stacks, %d lines)", dump))
+	}
+}
+
+func beginsDump(line string) bool {
+	return strings.HasPrefix(line, "SIGQUIT") || strings.HasPrefix(line, "goroutine ") || strings.HasPrefix(line, "Full thread dump")
+}
 
 // asCrash is the error as one that ends the case alone.
 func asCrash(err error) error {

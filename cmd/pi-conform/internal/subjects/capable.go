@@ -1,0 +1,40 @@
+package subjects
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// Lacks is a capability that the scenario needs and that the subject, which
+// declares others of its kind, has not declared; empty if there is none.
+func (s *Subject) Lacks(sc *harness.Scenario) string {
+	declared := s.Driver.Info().Capabilities
+	for _, need := range needs(sc) {
+		kind, _, _ := strings.Cut(need, ":")
+		some := slices.ContainsFunc(declared, func(c string) bool { return strings.HasPrefix(c, kind+":") })
+		if some && !slices.Contains(declared, need) {
+			return need
+		}
+	}
+	return ""
+}
+
+// needs are the capabilities without which a scenario cannot be opened.
+func needs(sc *harness.Scenario) []string {
+	form := sc.Form
+	if form == "" {
+		form = trace.FormAgent
+	}
+	all := []string{"forms:" + string(form)}
+	for name := range harness.ConfigOf(sc).Hooks {
+		all = append(all, "hooks:"+name)
+	}
+	slices.Sort(all)
+	if slices.ContainsFunc(sc.Config.Tools, func(t trace.Tool) bool { return t.PrepareArguments }) {
+		all = append(all, "hooks:"+trace.HookPrepareArguments)
+	}
+	return all
+}
