@@ -18,6 +18,8 @@ import (
 
 func TestX(t *testing.T) {
 	n, _ := strconv.Atoi(os.Getenv("XN"))
+	off64, _ := strconv.Atoi(os.Getenv("XOFF"))
+	off := uint64(off64)
 	rules := conformance.Catalogue()
 	var d harness.Driver = reference.New()
 	editions := edition.Known()
@@ -31,10 +33,14 @@ func TestX(t *testing.T) {
 	exercised := map[string]int{}
 	bad := map[string]int{}
 	for seed := range uint64(n) {
+		seed += off
 		for _, e := range editions {
 			size := fuzz.Usual()
 			size.Faults, size.Duplicates, size.Throws = seed%3 == 1, seed%4 == 2, seed%5 == 3
 			sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, size)
+			if f := os.Getenv("XFORM"); f != "" {
+				sc.Form = trace.Form(f)
+			}
 			rec, err := harness.Run(context.Background(), d, sc, harness.NewRandom(seed), harness.Limits{})
 			if err != nil {
 				fmt.Println("seed", seed, err)

@@ -387,8 +387,8 @@ func (h *history) expectAnswered(j *judge, index int) {
 }
 
 // rank is the place of a callback in the order around the end of a turn, or 0
-// for any other.
-func (h *history) rank(kind callbackKind, prepared bool) int {
+// for any other. From edition 0.84.4 a second poll of steering follows.
+func (h *history) rank(kind callbackKind, polled bool) int {
 	switch kind {
 	case callPrepareNext:
 		if h.edition.AtLeast("0.84.4") {
@@ -401,7 +401,7 @@ func (h *history) rank(kind callbackKind, prepared bool) int {
 		}
 		return 2
 	case callSteering:
-		if prepared && h.edition.AtLeast("0.84.4") {
+		if polled && h.edition.AtLeast("0.84.4") {
 			return 5
 		}
 		return 2
@@ -426,18 +426,18 @@ func turn11(h *history, j *judge) {
 }
 
 func (h *history) expectOrder(j *judge, turn, next int) {
-	last, at, prepared := 0, h.turns[turn].end, false
+	last, at, polled := 0, h.turns[turn].end, false
 	for k := range h.callbacks {
 		c := &h.callbacks[k]
 		if c.turn != turn || c.begin > next || c.begin < h.turns[turn].answered {
 			continue
 		}
-		rank := h.rank(c.kind, prepared)
+		rank := h.rank(c.kind, polled)
 		if rank == 0 {
 			continue
 		}
 		j.expect(c.begin > h.turns[turn].end && rank >= last, at, c.begin, "the hooks around the turn's end come in another order")
-		last, at, prepared = rank, c.begin, prepared || c.kind == callPrepareNext
+		last, at, polled = rank, c.begin, polled || c.kind == callSteering
 	}
 }
 

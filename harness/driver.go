@@ -3,7 +3,6 @@ package harness
 import (
 	"context"
 	"errors"
-	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -155,38 +154,20 @@ func ScriptOf(sc *Scenario) *Script {
 		}
 		script.Tools[name] = callScript(name, call)
 	}
-	hooks := map[string]HookScript{}
-	for name, mode := range sc.Config.Hooks {
-		hooks[name] = HookScript{Gate: mode == trace.ModeGate}
+	for name := range sc.Config.Hooks {
+		script.answer(name, sc.Hooks[name])
 	}
-	maps.Copy(hooks, sc.Hooks)
-	for name, hook := range hooks {
-		if script.Hooks == nil {
-			script.Hooks = map[string]HookAnswers{}
-		}
-		script.Hooks[name] = hookAnswers(hook)
+	if prepare, ok := sc.Hooks[trace.HookPrepareArguments]; ok {
+		script.answer(trace.HookPrepareArguments, prepare)
 	}
 	return script
 }
 
-// ConfigOf is the scenario's configuration, with a mode for every hook that it
-// scripts. Argument preparation is configured by tool.
-func ConfigOf(sc *Scenario) trace.Config {
-	config := sc.Config
-	config.Hooks = maps.Clone(sc.Config.Hooks)
-	for name, hook := range sc.Hooks {
-		if name == trace.HookPrepareArguments {
-			continue
-		}
-		if config.Hooks == nil {
-			config.Hooks = map[string]trace.Mode{}
-		}
-		config.Hooks[name] = trace.ModeAuto
-		if hook.Gate {
-			config.Hooks[name] = trace.ModeGate
-		}
+func (s *Script) answer(hook string, h HookScript) {
+	if s.Hooks == nil {
+		s.Hooks = map[string]HookAnswers{}
 	}
-	return config
+	s.Hooks[hook] = hookAnswers(h)
 }
 
 // Surround fills in what the surroundings answer from a script: it is the

@@ -29,6 +29,9 @@ func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy,
 
 // play runs the predicted actions in one go.
 func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*Recording, error) {
+	if err := unsupported(sc, d.Info()); err != nil {
+		return nil, err
+	}
 	session, err := d.Open(ctx, sc)
 	if err != nil {
 		return nil, err

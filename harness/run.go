@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -82,6 +83,9 @@ func RunCase(ctx context.Context, d Driver, c Case, lim Limits) (*Recording, err
 }
 
 func run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
+	if err := unsupported(sc, d.Info()); err != nil {
+		return nil, err
+	}
 	session, err := d.Open(ctx, sc)
 	if err != nil {
 		return nil, err
@@ -104,6 +108,37 @@ func run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Re
 		r.rec.leaked(closing)
 	}
 	return r.rec, nil
+}
+
+// UnsupportedError says that a subject lacks something that a scenario needs, so
+// that the case says nothing about it.
+type UnsupportedError struct{ Needs string }
+
+func (e *UnsupportedError) Error() string {
+	return "the subject does not support what the case needs: " + e.Needs
+}
+
+// unsupported compares what the scenario needs with what the subject declared. A
+// subject that declares no capability of a kind at all is taken to have them all.
+func unsupported(sc *Scenario, info SubjectInfo) error {
+	needs := []string{"forms:" + string(sc.Form)}
+	for name := range sc.Config.Hooks {
+		needs = append(needs, "hooks:"+name)
+	}
+	for _, tool := range sc.Config.Tools {
+		if tool.PrepareArguments {
+			needs = append(needs, "hooks:"+trace.HookPrepareArguments)
+		}
+	}
+	slices.Sort(needs)
+	for _, need := range needs {
+		kind, _, _ := strings.Cut(need, ":")
+		declares := slices.ContainsFunc(info.Capabilities, func(c string) bool { return strings.HasPrefix(c, kind+":") })
+		if declares && !slices.Contains(info.Capabilities, need) {
+			return &UnsupportedError{Needs: need}
+		}
+	}
+	return nil
 }
 
 func header(sc *Scenario, info SubjectInfo) trace.Header {

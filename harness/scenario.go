@@ -141,21 +141,24 @@ func (a *UserAction) complete() {
 	}
 }
 
-// completeHooks notes in the configuration which hooks there are. Whether a
-// tool prepares its arguments is said by the tool.
+// completeHooks notes in the configuration which hooks there are: those of the
+// scenario that the edition has. Whether a tool prepares its arguments is said by
+// the tool.
 func (sc *Scenario) completeHooks() {
+	if len(sc.Hooks) == 0 {
+		return
+	}
+	modes := map[string]trace.Mode{}
 	for name, hook := range sc.Hooks {
-		if name == trace.HookPrepareArguments {
+		if name == trace.HookPrepareArguments || !sc.Edition.HasHook(name) {
 			continue
 		}
-		if sc.Config.Hooks == nil {
-			sc.Config.Hooks = map[string]trace.Mode{}
-		}
-		sc.Config.Hooks[name] = trace.ModeAuto
+		modes[name] = trace.ModeAuto
 		if hook.Gate {
-			sc.Config.Hooks[name] = trace.ModeGate
+			modes[name] = trace.ModeGate
 		}
 	}
+	sc.Config.Hooks = modes
 }
 
 // toolScript is what the execution of that name does.

@@ -55,8 +55,7 @@ func withSystemPrompt(e edition.Edition, cfg *trace.Config) []*trace.Message {
 	if !e.AtLeast("0.86") || cfg.SystemPrompt == "" || led {
 		return slices.Clone(cfg.Messages)
 	}
-	content := trace.Content{Text: cfg.SystemPrompt, IsText: true}
-	return append([]*trace.Message{{Role: trace.RoleSystem, Content: content}}, cfg.Messages...)
+	return append([]*trace.Message{{Role: trace.RoleSystem, Content: plain(cfg.SystemPrompt)}}, cfg.Messages...)
 }
 
 func (l *lowLevel) poll(hook string, queue *[]*trace.Message, mode string) []*trace.Message {

@@ -298,17 +298,46 @@ func turnPayload(t *loop.TurnContext) *trace.Payload {
 }
 
 // editedContext is the context with the hook's changes, or nil if it made none.
-func editedContext(c *loop.Context, a *trace.HookAnswer) *loop.Context {
+func (j *joint) editedContext(c *loop.Context, a *trace.HookAnswer) *loop.Context {
 	if a.Drop == 0 && len(a.Append) == 0 && a.SystemPrompt == nil {
 		return nil
 	}
 	changed := *c
 	changed.Messages = slices.Clone(edited(c.Messages, a))
-	if a.SystemPrompt != nil {
+	switch {
+	case a.SystemPrompt == nil:
+	case j.sc.Edition.AtLeast("0.86"):
+		changed.Messages = prompted(changed.Messages, *a.SystemPrompt)
+	default:
 		changed.SystemPrompt = *a.SystemPrompt
 	}
 	return &changed
 }
+
+// prompted is a transcript that says another system prompt, for editions in which
+// it is what all system messages say together: the first says it now, the others
+// keep only their tools.
+func prompted(messages []*trace.Message, prompt string) []*trace.Message {
+	isSystem := func(m *trace.Message) bool { return m.Role == trace.RoleSystem }
+	first := slices.IndexFunc(messages, isSystem)
+	if first < 0 {
+		return slices.Insert(messages, 0, &trace.Message{Role: trace.RoleSystem, Content: plain(prompt)})
+	}
+	for i, m := range messages {
+		if !isSystem(m) {
+			continue
+		}
+		changed := *m
+		changed.Content = plain("")
+		if i == first {
+			changed.Content = plain(prompt)
+		}
+		messages[i] = &changed
+	}
+	return messages
+}
+
+func plain(text string) trace.Content { return trace.Content{Text: text, IsText: true} }
 
 func (j *joint) modelOf(a *trace.HookAnswer) *loop.Model {
 	if a.Model == "" {
@@ -331,7 +360,7 @@ func (j *joint) prepareNextTurn(ctx context.Context, t loop.TurnContext) (*loop.
 		return nil, err
 	}
 	return &loop.TurnUpdate{
-		Context: editedContext(t.Context, answer), Messages: answer.Messages,
+		Context: j.editedContext(t.Context, answer), Messages: answer.Messages,
 		Model: j.modelOf(answer), Level: levelOf(answer),
 	}, nil
 }
@@ -359,7 +388,7 @@ func (j *joint) prepareRequest(ctx context.Context, r loop.RequestContext) (*loo
 		return nil, err
 	}
 	return &loop.RequestUpdate{
-		Context: editedContext(r.Context, answer), Model: j.modelOf(answer), Level: levelOf(answer),
+		Context: j.editedContext(r.Context, answer), Model: j.modelOf(answer), Level: levelOf(answer),
 	}, nil
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -92,10 +93,8 @@ func splitArgs(cmd *cobra.Command, args []string) (before, after []string) {
 
 // oneOf says that a word has to be one of those that are known.
 func oneOf(what, word string, known ...string) error {
-	for _, k := range known {
-		if k == word {
-			return nil
-		}
+	if slices.Contains(known, word) {
+		return nil
 	}
 	return exit.Usagef("unknown %s %q%s: it has to be one of %s", what, word, pick.DidYouMean(word, known), strings.Join(known, ", "))
 }

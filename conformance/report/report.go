@@ -23,6 +23,7 @@ type Report struct {
 	Rules     []Rule    `json:"rules"`
 	Findings  []Finding `json:"findings"`
 	Unclear   []Unclear `json:"inconclusive"`
+	Skipped   []Skipped `json:"skipped,omitzero"` // cases that the subject lacks something for
 	Partial   bool      `json:"partial,omitzero"` // the run was interrupted or cut short
 	Notes     []string  `json:"notes,omitzero"`
 }
@@ -68,6 +69,13 @@ type Unclear struct {
 	Schedule []string      `json:"schedule,omitzero"`
 	Outcome  trace.Outcome `json:"outcome"`
 	Message  string        `json:"message"`
+}
+
+// Skipped is a case that says nothing about the subject, because that lacks what
+// the case needs.
+type Skipped struct {
+	Case  string `json:"case"`
+	Needs string `json:"needs"` // the capability
 }
 
 // Counts are how many rules have each status.

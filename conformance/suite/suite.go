@@ -4,6 +4,7 @@ package suite
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"slices"
@@ -48,8 +49,9 @@ type Progress struct {
 	Schedules int      // of this case
 	Failed    []string // ids of the rules that the case broke
 	Unclear   bool
-	Done      int // cases done so far
-	Cases     int // cases in all
+	Skipped   bool // the subject lacks what the case needs
+	Done      int  // cases done so far
+	Cases     int  // cases in all
 }
 
 // Run runs the cases and judges them. Cases that are written for another
@@ -92,6 +94,7 @@ type run struct {
 	rules     []report.Rule
 	findings  []report.Finding
 	unclear   []report.Unclear
+	skipped   []report.Skipped
 	failures  int
 }
 
@@ -119,6 +122,11 @@ func (r *run) runCase(ctx context.Context, c *harness.CaseFile) error {
 		rec, err := r.record(ctx, &scenario, policy)
 		if ctx.Err() != nil {
 			return nil
+		}
+		var lacking *harness.UnsupportedError
+		if errors.As(err, &lacking) {
+			result.skipped = lacking.Needs
+			break
 		}
 		if err != nil {
 			return fmt.Errorf("case %s: %w", c.Name, err)
@@ -157,6 +165,7 @@ func (r *run) record(ctx context.Context, sc *harness.Scenario, p harness.Policy
 // caseResult is what came of one case.
 type caseResult struct {
 	name      string
+	skipped   string // what the subject lacks, if the case says nothing about it
 	schedules int
 	rules     [][]conformance.RuleResult
 	findings  []report.Finding
@@ -218,6 +227,9 @@ func (r *run) finish(c *caseResult) {
 	defer r.mu.Unlock()
 	r.done++
 	r.schedules += c.schedules
+	if c.skipped != "" {
+		r.skipped = append(r.skipped, report.Skipped{Case: c.name, Needs: c.skipped})
+	}
 	for _, results := range c.rules {
 		for i := range results {
 			add(&r.rules[i], &results[i])
@@ -225,7 +237,7 @@ func (r *run) finish(c *caseResult) {
 	}
 	r.findings = append(r.findings, c.findings...)
 	r.unclear = append(r.unclear, c.unclear...)
-	p := Progress{Case: c.name, Schedules: c.schedules, Unclear: len(c.unclear) > 0, Done: r.done, Cases: r.total}
+	p := Progress{Case: c.name, Schedules: c.schedules, Unclear: len(c.unclear) > 0, Skipped: c.skipped != "", Done: r.done, Cases: r.total}
 	for _, f := range c.findings {
 		if f.Level == conformance.Must {
 			p.Failed = append(p.Failed, f.Rule)
@@ -270,7 +282,8 @@ func (r *run) report() *report.Report {
 		Subject:   report.Subject{Name: info.Name, Version: info.Version, Language: info.Language, Barrier: info.Barrier},
 		Edition:   string(r.o.Edition),
 		Seed:      r.o.Seed,
-		Cases:     r.done,
+		Cases:     r.done - len(r.skipped),
+		Skipped:   r.skipped,
 		Schedules: r.schedules,
 		Rules:     r.rules,
 		Findings:  r.findings,
@@ -292,6 +305,7 @@ func (r *run) report() *report.Report {
 		}
 		return strings.Compare(a.Case, b.Case)
 	})
+	slices.SortFunc(rep.Skipped, func(a, b report.Skipped) int { return strings.Compare(a.Case, b.Case) })
 	slices.SortFunc(rep.Unclear, func(a, b report.Unclear) int { return strings.Compare(a.Case, b.Case) })
 	return rep
 }

@@ -31,6 +31,17 @@ func Known() []Edition { return []Edition{V0843, V16} }
 // A name that is no dotted version is older than everything.
 func (e Edition) AtLeast(other Edition) bool { return compare(e, other) >= 0 }
 
+// HasHook reports whether loops of the edition ask the hook of that name.
+func (e Edition) HasHook(name string) bool {
+	switch name {
+	case "shouldStopAfterTurn":
+		return !e.AtLeast("0.87")
+	case "finishTurn", "prepareRequest":
+		return e.AtLeast("0.87")
+	}
+	return true
+}
+
 // Parse gives the known edition of that name.
 func Parse(name string) (Edition, error) {
 	for _, e := range Known() {

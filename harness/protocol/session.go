@@ -44,7 +44,7 @@ func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	s.name = "s" + strconv.Itoa(c.unasked)
 	c.sessions[s.name] = s
 	c.mu.Unlock()
-	config := harness.ConfigOf(sc)
+	config := sc.Config
 	open := &Request{
 		Type: TypeOpen, Session: s.name, Form: sc.Form, Edition: string(sc.Edition),
 		Config: &config, Script: harness.ScriptOf(sc),

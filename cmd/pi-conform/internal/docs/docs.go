@@ -120,7 +120,7 @@ func rule(b *strings.Builder, r *conformance.Rule, editions string) {
 }
 
 func sentence(text string) string {
-	text = upper(strings.Join(strings.Fields(text), " "))
+	text = strings.Join(strings.Fields(text), " ")
 	if strings.HasSuffix(text, ".") || strings.HasSuffix(text, ")") {
 		return text
 	}

@@ -1,6 +1,7 @@
 package subjects
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -22,14 +23,15 @@ func (s *Subject) Lacks(sc *harness.Scenario) string {
 	return ""
 }
 
-// needs are the capabilities without which a scenario cannot be opened.
+// needs are the capabilities without which a scenario, which has been completed,
+// cannot be opened.
 func needs(sc *harness.Scenario) []string {
 	form := sc.Form
 	if form == "" {
 		form = trace.FormAgent
 	}
 	all := []string{"forms:" + string(form)}
-	for name := range harness.ConfigOf(sc).Hooks {
+	for name := range sc.Config.Hooks {
 		all = append(all, "hooks:"+name)
 	}
 	slices.Sort(all)
