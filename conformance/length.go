@@ -29,7 +29,7 @@ var lengthRules = []Rule{
 		Why:      "Otherwise the work stops in the middle and the user has to notice it.",
 	},
 	{
-		ID: "LEN-5", Family: FamilyLength, Level: Must, Source: "K", From: "0.80.4", Needs: evidence{needE}, Edges: onFailures, check: len5,
+		ID: "LEN-5", Family: FamilyLength, Level: Must, Source: "K", From: "0.80.4", Forms: inAwaited, Needs: evidence{needE}, Edges: onFailures, check: len5,
 		Sentence: "A length message without calls ends like an answer.",
 		Why:      "There is nothing to run; a loop that goes on by itself may never stop.",
 	},

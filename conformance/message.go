@@ -114,8 +114,7 @@ func msg2(h *history, j *judge) {
 
 // updatesOf bounds the message_updates of a turn's assistant message.
 func (h *history) updatesOf(t *turn) (from, to int) {
-	from = h.cb(t.request).begin
-	return from, min(t.answered, t.end, len(h.entries))
+	return h.cb(t.request).begin, min(t.answered, t.end, h.runOf(t).stop)
 }
 
 func msg3(h *history, j *judge) {

@@ -122,7 +122,9 @@ func (r *Rule) in(form trace.Form) bool {
 	return form != trace.FormStream || !slices.ContainsFunc(r.Needs, isOfCallbacks)
 }
 
-func isOfCallbacks(e trace.Evidence) bool { return e == needC || e == needL || e == needR }
+func isOfCallbacks(e trace.Evidence) bool {
+	return e == needC || e == needL || e == needR || e == needPolls || e == needReads
+}
 
 // The evidence that a rule may need.
 const (
@@ -139,6 +141,7 @@ const (
 
 var (
 	inAgent    = []trace.Form{trace.FormAgent}
+	inAwaited  = []trace.Form{trace.FormAgent, trace.FormLoop}
 	inStream   = []trace.Form{trace.FormStream}
 	onFailures = []int{2, 11} // the edges that most rules have
 )

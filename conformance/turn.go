@@ -49,7 +49,7 @@ var turnRules = []Rule{
 		Why:      "Compaction and the change of models between turns hang on it; a change that is forgotten costs money or breaks the request.",
 	},
 	{
-		ID: "TURN-10", Family: FamilyTurn, Level: Must, Source: "K", Needs: evidence{needE}, Edges: onFailures, check: turn10,
+		ID: "TURN-10", Family: FamilyTurn, Level: Must, Source: "K", Forms: inAwaited, Needs: evidence{needE}, Edges: onFailures, check: turn10,
 		Sentence: "An assistant message without calls, with nothing queued and no decision to continue, ends the run: turn_end, agent_end.",
 		Why:      "The answer is complete; a loop that asks again burns tokens and may never stop.",
 	},

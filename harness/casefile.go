@@ -276,7 +276,7 @@ var hookNames = []string{
 	trace.HookPrepareArguments, trace.HookBeforeToolCall, trace.HookAfterToolCall,
 	trace.HookTransformContext, trace.HookConvertToLlm, trace.HookGetAPIKey,
 	trace.HookPrepareNextTurn, trace.HookShouldStopAfterTurn,
-	trace.HookFinishTurn, trace.HookPrepareRequest,
+	trace.HookFinishTurn, trace.HookPrepareRequest, trace.HookCompact,
 }
 
 // callHooks are those of them that belong to a tool call.

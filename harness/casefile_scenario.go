@@ -43,7 +43,7 @@ func scenarioFields(sc *Scenario) []field {
 	c := &sc.Config
 	return []field{
 		member("edition", &sc.Edition, oneOf(edition.Known()...)),
-		member("form", &sc.Form, oneOf(trace.FormAgent, trace.FormLoop, trace.FormStream)),
+		member("form", &sc.Form, oneOf(trace.FormAgent, trace.FormLoop, trace.FormStream, trace.FormSession)),
 		member("systemPrompt", &c.SystemPrompt, textForm),
 		member("modelId", &c.Model, without(textForm, c.Model == defaultModel)),
 		member("thinkingLevel", &c.Level, textForm),
@@ -51,6 +51,7 @@ func scenarioFields(sc *Scenario) []field {
 		member("toolExecution", &c.ToolExecution, executionForm),
 		member("steeringMode", &c.SteeringMode, queueForm),
 		member("followUpMode", &c.FollowUpMode, queueForm),
+		member("session", &c.Session, pointerTo(sessionForm)),
 		member("tools", &c.Tools, listOf(toolForm)),
 		member("messages", &c.Messages, listOf(messageForm)),
 		member("model", &sc.Model, listOf(turnForm)),
@@ -69,6 +70,18 @@ var (
 	queueForm     = oneOf("one-at-a-time", "all")
 	stopForm      = oneOf(trace.StopStop, trace.StopToolUse, trace.StopLength, trace.StopError, trace.StopAborted)
 )
+
+var sessionForm = object("a session", func(s *trace.SessionConfig) []field {
+	defaults := len(s.Retryable) == 1 && s.Retryable[0] == defaultRetryable
+	return []field{
+		member("maxRetries", &s.MaxRetries, numberForm),
+		member("baseDelayMs", &s.BaseDelayMs, millisForm),
+		member("retryable", &s.Retryable, without(listOf(textForm), defaults)),
+		member("compact", &s.Compact, listOf(compactForm)),
+	}
+})
+
+var compactForm = oneOf("overflow", "threshold")
 
 var toolForm = orText(
 	withCheck(object("a tool", func(t *trace.Tool) []field {
@@ -431,6 +444,8 @@ func hookAnswerFields(name string, h *trace.HookAnswer, c *shortContent) []field
 		return append(request, member("messages", &h.Messages, listOf(messageForm)))
 	case trace.HookShouldStopAfterTurn:
 		return []field{member("stop", &h.Stop, flagForm)}
+	case trace.HookCompact:
+		return append(change, member("continue", &h.Continue, flagForm))
 	case trace.HookFinishTurn:
 		return []field{member("action", &h.Action, oneOf("end", "continue"))}
 	case trace.HookPrepareRequest:

@@ -52,6 +52,14 @@ type Session interface {
 	Close() error
 }
 
+// Sleeper is a session that knows for how long its subject sleeps. Then the
+// clock is one more thing that the surroundings may move.
+type Sleeper interface {
+	// NextWake is the virtual time until the first sleeper wakes; ok is false if
+	// none sleeps. It is asked after Settle.
+	NextWake() (d time.Duration, ok bool)
+}
+
 // Pipeliner is a session that can be given a whole schedule at once, for which
 // it has to be known which callbacks wait after each action.
 type Pipeliner interface {

@@ -41,7 +41,7 @@ func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*R
 	if !ok {
 		return nil, ErrMispredicted
 	}
-	r := &runner{world: newWorld(sc), rec: &Recording{Trace: &trace.Trace{Header: header(sc, d.Info())}}}
+	r := &runner{world: newWorld(sc), session: session, rec: &Recording{Trace: &trace.Trace{Header: header(sc, d.Info())}}}
 	err = pipeline.Play(predicted.actions, predicted.waiting, func(e trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
@@ -52,6 +52,7 @@ func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*R
 		return nil, errors.Join(ErrMispredicted, err)
 	}
 	r.catchUp(predicted.actions, len(predicted.actions))
+	r.lookAtClock()
 	if len(r.world.enabled()) > 0 {
 		return nil, ErrMispredicted
 	}
@@ -65,7 +66,6 @@ func (r *runner) catchUp(actions []*Action, step int) {
 		a := actions[r.step]
 		r.step++
 		r.rec.Schedule = append(r.rec.Schedule, a.Label)
-		r.world.did(a)
-		r.record(trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
+		r.act(a)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -157,7 +158,7 @@ func header(sc *Scenario, info SubjectInfo) trace.Header {
 // evidence leaves out what the form does not have: the low-level forms have no
 // state of their own, and their sink is one listener that the adapter wrote.
 func evidence(have []trace.Evidence, form trace.Form) []trace.Evidence {
-	if form == trace.FormAgent {
+	if form == trace.FormAgent || form == trace.FormSession {
 		return have
 	}
 	return slices.DeleteFunc(slices.Clone(have), func(e trace.Evidence) bool {
@@ -172,6 +173,7 @@ type runner struct {
 	policy  Policy
 	rec     *Recording
 	step    int
+	now     time.Duration // virtual, since the case began
 }
 
 // run does actions until nothing is left to do. It returns the entry that ends
@@ -202,21 +204,36 @@ func (r *runner) run(ctx context.Context, steps int) (trace.Entry, error) {
 func (r *runner) do(a *Action) error {
 	r.step++
 	r.rec.Schedule = append(r.rec.Schedule, a.Label)
-	r.world.did(a)
-	r.record(trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
+	r.act(a)
 	if err := r.session.Do(a); err != nil {
 		return errors.Join(err, r.session.Settle(r.record))
 	}
 	if err := r.session.Settle(r.record); err != nil {
 		return err
 	}
+	r.lookAtClock()
 	r.rec.actions = append(r.rec.actions, a)
 	r.rec.waiting = append(r.rec.waiting, r.world.waiting())
 	return nil
 }
 
+// act notes an action as done.
+func (r *runner) act(a *Action) {
+	r.now += a.Advance
+	r.world.did(a)
+	r.record(trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
+}
+
+// lookAtClock asks a subject that has come to rest for how long it sleeps.
+func (r *runner) lookAtClock() {
+	r.world.wake = 0
+	if sleeper, ok := r.session.(Sleeper); ok {
+		r.world.wake, _ = sleeper.NextWake()
+	}
+}
+
 func (r *runner) record(e trace.Entry) {
-	e.Step = r.step
+	e.Step, e.Time = r.step, r.now.Milliseconds()
 	r.rec.Trace.Entries = append(r.rec.Trace.Entries, e)
 	r.world.observe(&r.rec.Trace.Entries[len(r.rec.Trace.Entries)-1])
 }

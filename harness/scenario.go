@@ -115,6 +115,9 @@ func (sc *Scenario) Complete() {
 	if sc.Config.Model == "" {
 		sc.Config.Model = "scripted-1"
 	}
+	if s := sc.Config.Session; s != nil && len(s.Retryable) == 0 {
+		s.Retryable = []string{defaultRetryable}
+	}
 	for i := range sc.Model {
 		if sc.Model[i].End == scriptedmodel.EndStalls {
 			sc.Model[i].Gate = true
@@ -131,6 +134,10 @@ func (sc *Scenario) Complete() {
 	}
 	sc.completeHooks()
 }
+
+// defaultRetryable is the text that a retryable error has if the scenario does not
+// say otherwise: one that real sessions retry as well.
+const defaultRetryable = "overloaded"
 
 // complete makes a user message of the text that is queued: only a prompt may
 // be given as plain text.

@@ -14,7 +14,6 @@ import (
 func TestAScriptSurvivesTheWayToASubject(t *testing.T) {
 	oops := "oops"
 	sc := &harness.Scenario{
-		Config: trace.Config{Hooks: map[string]trace.Mode{trace.HookAfterToolCall: trace.ModeGate}},
 		Model: []scriptedmodel.Turn{
 			{Text: "look", Calls: []scriptedmodel.Call{{ID: "c1", Name: "read"}}, Stream: scriptedmodel.StreamDeltas},
 			{Gate: true, Text: "more"},
@@ -32,12 +31,13 @@ func TestAScriptSurvivesTheWayToASubject(t *testing.T) {
 			trace.HookTransformContext: {Gate: true},
 		},
 	}
+	sc.Complete()
 	script := harness.ScriptOf(sc)
 	if got := script.Tools["c1"].Result.Content.PlainText(); got != "rc1" {
 		t.Errorf("c1 returns %q", got)
 	}
-	if !script.Hooks[trace.HookAfterToolCall].Gate {
-		t.Error("a hook that only the configuration names is not there")
+	if !script.Hooks[trace.HookTransformContext].Gate {
+		t.Error("a gated hook is not marked")
 	}
 	sent, err := json.Marshal(script, json.Deterministic(true))
 	if err != nil {
@@ -49,6 +49,7 @@ func TestAScriptSurvivesTheWayToASubject(t *testing.T) {
 	}
 	var there harness.Scenario
 	received.Surround(&there)
+	there.Complete()
 	again, err := json.Marshal(harness.ScriptOf(&there), json.Deterministic(true))
 	if err != nil {
 		t.Fatal(err)

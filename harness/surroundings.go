@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 	"github.com/pi-conform/pi-conform/scriptedmodel"
@@ -53,6 +54,7 @@ type Surroundings struct {
 	turn    int // script turns used
 	events  int
 	closing bool
+	sleeps  []time.Time // when each sleeper wakes
 
 	// Racy says that tasks run at once, so that of two calls with one id either
 	// could be the first to give its name. Such calls then wait until the subject
@@ -595,6 +597,32 @@ func (s *Surroundings) deliver(p *pending, i int, a *trace.Answer) {
 		st.gate = nil
 		gate.Open()
 	}
+}
+
+// Asleep notes that a task of the loop sleeps until then. The function that it
+// returns notes that it has woken. Drivers that own the clock know without it.
+func (s *Surroundings) Asleep(until time.Time) (awake func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.sleeps = append(s.sleeps, until)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if i := slices.IndexFunc(s.sleeps, until.Equal); i >= 0 {
+			s.sleeps = slices.Delete(s.sleeps, i, i+1)
+		}
+	}
+}
+
+// NextWake is when the first of those sleepers wakes; ok is false if there is
+// none.
+func (s *Surroundings) NextWake() (until time.Time, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.sleeps) == 0 {
+		return until, false
+	}
+	return slices.MinFunc(s.sleeps, time.Time.Compare), true
 }
 
 // Drain passes on what has happened since it was last called, the signals of

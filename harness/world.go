@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 	"github.com/pi-conform/pi-conform/scriptedmodel"
@@ -20,6 +21,7 @@ type world struct {
 	open    map[string]bool // user actions that are accepted and have not settled
 	runs    int             // how many of those are runs
 	options []Action        // reused by enabled
+	wake    time.Duration   // until the subject wakes; 0 if it does not sleep
 }
 
 // openCall is a callback that waits.
@@ -58,6 +60,7 @@ const (
 	rankModel
 	rankModelAborted
 	rankLate
+	rankClock
 	rankUser
 )
 
@@ -161,6 +164,9 @@ func (w *world) enabled() []Action {
 	for _, c := range w.calls {
 		w.options = c.actions(w.options)
 	}
+	if w.wake > 0 {
+		w.options = append(w.options, Action{Label: clockLabel(w.wake), Kind: ActionClock, Advance: w.wake, rank: rankClock})
+	}
 	for i := range w.user {
 		w.options = w.userActions(&w.user[i], w.options)
 	}
@@ -171,6 +177,17 @@ func (w *world) enabled() []Action {
 		return strings.Compare(a.Label, b.Label)
 	})
 	return w.options
+}
+
+// clockLabel is the label of an action that moves the clock, such as clock/30s.
+func clockLabel(d time.Duration) string {
+	text := d.String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+	return "clock/" + text
 }
 
 // actions appends what the callback can be answered now.

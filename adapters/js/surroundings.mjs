@@ -67,7 +67,7 @@ export class Surroundings {
 		const steps = structuredClone(turn.steps);
 		this.#answered(name, payload, signal, together(steps));
 		if (steps.length === 1 && steps[0].throw != null) return Promise.reject(new Error(steps[0].throw));
-		for (const step of steps) stream.give(step);
+		for (const step of steps) this.#give(stream, step);
 		stream.finish();
 		return Promise.resolve(stream);
 	}
@@ -190,7 +190,6 @@ export class Surroundings {
 		const state = this.#loop.state?.();
 		this.#numbers.set(event, n);
 		this.#kept?.keep(n, event, state);
-		if (event.type === "message_end" && event.message?.role === "assistant") this.#calls = toolCalls(event.message);
 		this.#out("event", { n, event, state: state && stateOf(state) });
 	}
 
@@ -269,9 +268,18 @@ export class Surroundings {
 	}
 
 	#stream(call, answer) {
-		if (call.stream.give(answer)) this.#done(call);
+		if (this.#give(call.stream, answer)) this.#done(call);
 		if (answer.throw != null) call.reject(new Error(answer.throw)); // heard only if it is the first answer
 		else call.resolve(call.stream);
+	}
+
+	// The message that a stream comes to holds the very objects that the loop works
+	// with, whenever its events are seen.
+	#give(stream, answer) {
+		const last = stream.give(answer);
+		const message = answer.final ?? answer.event?.message ?? answer.event?.error;
+		if (last && message) this.#calls = toolCalls(message);
+		return last;
 	}
 
 	#update(name, partial) {

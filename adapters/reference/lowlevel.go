@@ -31,7 +31,7 @@ func newLowLevel(j *joint, defects []loop.Defect) *lowLevel {
 	l := &lowLevel{joint: j, streamed: j.sc.Form == trace.FormStream, tools: j.tools()}
 	l.messages = withSystemPrompt(j.sc.Edition, cfg)
 	l.config = loop.Config{
-		Edition: j.sc.Edition, Model: j.model(cfg.Model), Level: cfg.Level, Stream: j.stream, Hooks: j.hooks(),
+		Edition: j.sc.Edition, Model: j.model(cfg.Model), Level: cfg.Level, Stream: j.stream, Hooks: l.hooks(),
 		ToolExecution: cfg.ToolExecution, APIKey: cfg.APIKey, Defects: defects,
 		Steering: func() ([]*trace.Message, error) {
 			return l.poll(trace.HookPollSteering, &l.steering, cfg.SteeringMode), nil
@@ -46,6 +46,19 @@ func newLowLevel(j *joint, defects []loop.Defect) *lowLevel {
 		}
 	}
 	return l
+}
+
+// hooks are those of the scenario. The bare loop hands no signal to the two that
+// are asked between turns.
+func (l *lowLevel) hooks() loop.Hooks {
+	h := l.joint.hooks()
+	if prepare := h.PrepareNextTurn; prepare != nil {
+		h.PrepareNextTurn = func(_ context.Context, t loop.TurnContext) (*loop.TurnUpdate, error) { return prepare(nil, t) }
+	}
+	if stop := h.ShouldStopAfterTurn; stop != nil {
+		h.ShouldStopAfterTurn = func(_ context.Context, t loop.TurnContext) (bool, error) { return stop(nil, t) }
+	}
+	return h
 }
 
 // withSystemPrompt is the transcript that a run begins with: from edition 0.86
@@ -151,9 +164,9 @@ func (l *lowLevel) begin() context.Context {
 	return ctx
 }
 
-// end marks the run as over and lets those go on who wait for that.
+// end marks the run as over and lets those go on who wait for that. What is left
+// over of a broken run is not aborted.
 func (l *lowLevel) end() {
-	l.cancel()
 	l.cancel = nil
 	for _, name := range l.waiting {
 		l.s.Settled(name, trace.OutcomeOK, nil)
@@ -189,14 +202,25 @@ func (l *lowLevel) done(name string) func([]*trace.Message, error) {
 	}
 }
 
-// read hands the events of a stream to the listeners, one after the other. The
-// loop does not wait for them; the promise of the run does.
+// read hands the events of a stream to the listeners, one after the other, until
+// one of them fails. The loop does not wait for them; the promise of the run does.
 func (l *lowLevel) read(ctx context.Context, events *loop.EventStream, name string) {
+	done := l.done(name)
+	reading := true
 	events.Each(func(ev *trace.Event) {
-		_ = l.deliver(ctx, ev)
-		if ev.Type == trace.AgentEnd {
-			l.done(name)(ev.Messages, nil)
+		if !reading {
+			return
 		}
+		err := l.deliver(ctx, ev)
+		if err == nil && ev.Type != trace.AgentEnd {
+			return
+		}
+		reading = false
+		if err != nil {
+			done(nil, err)
+			return
+		}
+		done(ev.Messages, nil)
 	})
 }
 

@@ -100,32 +100,24 @@ func (j *joint) note(ev *trace.Event, state *trace.State) int {
 	return j.numbers.note(ev)
 }
 
-// numbers remembers the numbers of the latest events, for the listeners that are
-// told of them after the first. Deliveries may overlap, so the last number alone
-// will not do. It is used by loop code only.
-type numbers struct {
-	next   int
-	recent [16]struct {
-		event *trace.Event
-		n     int
-	}
-}
+// numbers remembers the events by number, for the listeners that are told of
+// them after the first: deliveries may overlap, so the last number alone will not
+// do. It is used by loop code only.
+type numbers []*trace.Event
 
 func (ns *numbers) note(ev *trace.Event) int {
-	slot := &ns.recent[ns.next%len(ns.recent)]
-	slot.event, slot.n = ev, ns.next
-	ns.next++
-	return slot.n
+	*ns = append(*ns, ev)
+	return len(*ns) - 1
 }
 
-// of is the number of an event; of one that is long gone, the latest.
-func (ns *numbers) of(ev *trace.Event) int {
-	for _, slot := range ns.recent {
-		if slot.event == ev {
-			return slot.n
+// of is the number of an event.
+func (ns numbers) of(ev *trace.Event) int {
+	for n, noted := range slices.Backward(ns) {
+		if noted == ev {
+			return n
 		}
 	}
-	return ns.next - 1
+	return len(ns) - 1
 }
 
 const provider = "scripted"

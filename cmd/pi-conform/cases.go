@@ -31,12 +31,25 @@ func chosenCases(run, skip []string) ([]*harness.CaseFile, error) {
 	return cases, exit.With(exit.Usage, err)
 }
 
+// runsIn reports whether the case means anything in the edition.
+func runsIn(c *harness.CaseFile, e edition.Edition) bool {
+	return !c.Pinned || c.Case.Scenario.Edition == e
+}
+
+// pinnedTo is the edition that the case is written for; empty if it is for all.
+func pinnedTo(c *harness.CaseFile) string {
+	if !c.Pinned {
+		return ""
+	}
+	return string(c.Case.Scenario.Edition)
+}
+
 // fitting are the cases that can be run on the subject in its edition, and a
 // note for each capability for lack of which cases were left out.
 func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.CaseFile, notes []string) {
 	lacking := map[string]int{}
 	for _, c := range cases {
-		if written := c.Case.Scenario.Edition; written != "" && written != s.Edition {
+		if !runsIn(c, s.Edition) {
 			continue
 		}
 		if lacks := s.Lacks(c.Case.Scenario); lacks != "" {

@@ -156,7 +156,7 @@ func exercisedBy(ctx context.Context, r conformance.Rule, cases []*harness.CaseF
 }
 
 func exercises(ctx context.Context, r conformance.Rule, c *harness.CaseFile, e edition.Edition) bool {
-	if written := c.Case.Scenario.Edition; written != "" && written != e {
+	if !runsIn(c, e) {
 		return false
 	}
 	again := harness.Case{Scenario: scenarioIn(c, e), Schedule: c.Case.Schedule}

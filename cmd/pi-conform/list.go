@@ -168,7 +168,7 @@ func (p *program) listCases(pattern []string, asJSON bool) error {
 
 func aboutCase(c *harness.CaseFile) caseInfo {
 	return caseInfo{
-		Name: c.Name, Story: c.Story, Origin: c.Origin, Edition: string(c.Case.Scenario.Edition),
+		Name: c.Name, Story: c.Story, Origin: c.Origin, Edition: pinnedTo(c),
 		Edges: c.Case.Scenario.Tags, Schedule: c.Case.Schedule,
 	}
 }

@@ -60,17 +60,16 @@ func (p *program) replay(ctx context.Context, f *replayFlags, text string, names
 	if err != nil {
 		return exit.With(exit.Usage, err)
 	}
-	written := t.Case.Case.Scenario.Edition
 	if f.edition == "" {
-		f.edition = string(written)
+		f.edition = pinnedTo(t.Case)
 	}
 	subject, err := p.open(ctx, &f.subjectFlags, names, command)
 	if err != nil {
 		return err
 	}
 	defer subject.Close()
-	if written != "" && written != subject.Edition {
-		return exit.Usagef("case %s is written for edition %s, not for %s", t.Case.Name, written, subject.Edition)
+	if !runsIn(t.Case, subject.Edition) {
+		return exit.Usagef("case %s is written for edition %s, not for %s", t.Case.Name, pinnedTo(t.Case), subject.Edition)
 	}
 	rec, err := subject.Record(ctx, scenarioIn(t.Case, subject.Edition), t.policy())
 	if err != nil {

@@ -202,9 +202,6 @@ func (p *program) print(out *console.Console, f *runFlags, rep *report.Report) {
 		out.Findings(rep, f.verbose)
 	}
 	out.Summary(rep, f.verbose)
-	for _, note := range rep.Notes {
-		out.Printf("  %s\n", note)
-	}
 }
 
 // codeOf says how a run that came to its end ends the program.

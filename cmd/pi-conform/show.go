@@ -34,7 +34,7 @@ func (p *program) show(ctx context.Context, text, editionName string) error {
 		return err
 	}
 	if editionName == "" {
-		editionName = string(t.Case.Case.Scenario.Edition)
+		editionName = pinnedTo(t.Case)
 	}
 	subject, err := subjects.Open(ctx, subjects.Request{Edition: editionName, Log: p.note})
 	if err != nil {

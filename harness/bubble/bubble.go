@@ -90,6 +90,12 @@ func (s *session) Settle(out func(trace.Entry)) error {
 	return nil
 }
 
+// NextWake is the time until the first sleeper wakes that the loop has told of.
+func (s *session) NextWake() (time.Duration, bool) {
+	until, ok := s.surroundings.NextWake()
+	return time.Until(until), ok
+}
+
 // Close answers what still waits until nothing does. Goroutines that go on all
 // the same are found when the bubble ends.
 func (s *session) Close() error {

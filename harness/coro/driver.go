@@ -58,6 +58,9 @@ func (s *session) Settle(out func(trace.Entry)) error {
 	return nil
 }
 
+// NextWake is the time until the first sleeper wakes.
+func (s *session) NextWake() (time.Duration, bool) { return s.sched.NextWake() }
+
 // settle runs tasks until all wait. A sleeper whose context was cancelled has
 // to be woken, as nothing else tells it.
 func (s *session) settle() {

@@ -13,6 +13,14 @@ func newCleaner(t *Trace) *cleaner {
 	return &cleaner{own: newOwnTexts(t), messages: map[*Message]*Message{}}
 }
 
+// lookAhead takes in the whole trace before any of it is cleaned, for a form in
+// which a request may come before the events whose texts it holds.
+func (c *cleaner) lookAhead(entries []Entry) {
+	for i := range entries {
+		c.own.observe(&entries[i])
+	}
+}
+
 func (c *cleaner) entry(e *Entry) {
 	c.own.observe(e)
 	e.Event = c.event(e.Event)

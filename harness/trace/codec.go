@@ -350,6 +350,8 @@ func (e *Entry) fault() string {
 		return e.lacks(e.Event == nil, "event")
 	case KindCall, KindRead, KindCancelled, KindSettled:
 		return e.lacks(e.Name == "", "name")
+	case KindView:
+		return e.lacks(e.View == nil, "view")
 	case KindRetained, KindEnd:
 		return ""
 	case "":

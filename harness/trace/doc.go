@@ -15,7 +15,8 @@
 // stream for its next event), [KindCancelled] (the abort signal of a pending
 // call fired) and [KindSettled] (a prompt, continue or waitForIdle finished).
 // After a run there may be [KindRetained] (what a listener kept and the loop
-// changed later). The last entry is always [KindEnd].
+// changed later), and if a user interface's reducer watched, [KindView]. The
+// last entry is always [KindEnd].
 //
 // Exactly one action is done at a step; everything between two actions
 // happened before the loop came to rest again. So the order of two entries of

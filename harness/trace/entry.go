@@ -12,6 +12,7 @@ const (
 	KindCancelled Kind = "cancelled" // the abort signal of the pending call Name fired
 	KindSettled   Kind = "settled"   // the user action Name (prompt/0, waitForIdle/0 …) finished: Outcome, Message
 	KindRetained  Kind = "retained"  // after a run: what a listener kept and the loop changed later, by event number
+	KindView      Kind = "view"      // what a user interface's reducer made of event N: View
 	KindEnd       Kind = "end"       // the last entry: Outcome says how the recording ended
 )
 
@@ -37,6 +38,22 @@ type Entry struct {
 	Message string   `json:"message,omitempty"` // settled: the error's message; end: what ran out or broke
 	Changed []int    `json:"changed,omitzero"`  // retained
 	Pending []string `json:"pending,omitzero"`  // end: callbacks and user actions that are still open
+	View    *View    `json:"view,omitzero"`     // view
+}
+
+// View is one application of a user interface's reducer.
+type View struct {
+	State Value `json:"state"` // the view that it gave
+	// Input is what it was given where that is no event of the loop:
+	// [PromptReturned], or a probe. What it gives for a probe is not kept.
+	Input *Event `json:"input,omitzero"`
+	Probe bool   `json:"probe,omitzero"`
+	// Again is what it gave for the same once more, if that differs.
+	Again Value `json:"again,omitzero"`
+	// Before is what became of the view that it was given, if it changed that.
+	Before Value `json:"before,omitzero"`
+	// InputChanged says that it changed the event that it was given.
+	InputChanged bool `json:"inputChanged,omitzero"`
 }
 
 // Outcome says how a user action, or the whole recording, came to its end.
@@ -119,8 +136,8 @@ type HookAnswer struct {
 	IsError *bool    `json:"isError,omitzero"`
 	// prepareArguments
 	Args Value `json:"args,omitzero"`
-	// transformContext, prepareNextTurn, prepareRequest: how the context that
-	// the hook was given is changed; first Drop messages are taken off its
+	// transformContext, prepareNextTurn, prepareRequest, compact: how the context
+	// that the hook was given is changed; first Drop messages are taken off its
 	// front, then Append is added
 	Drop   int        `json:"drop,omitzero"`
 	Append []*Message `json:"append,omitzero"`
@@ -138,6 +155,8 @@ type HookAnswer struct {
 	Action string `json:"action,omitempty"`
 	// getApiKey
 	Key string `json:"key,omitempty"`
+	// compact, of a session: ask the model once more
+	Continue bool `json:"continue,omitzero"`
 }
 
 // The hooks, by the names that the contract gives them.
@@ -152,6 +171,7 @@ const (
 	HookShouldStopAfterTurn = "shouldStopAfterTurn"
 	HookFinishTurn          = "finishTurn"
 	HookPrepareRequest      = "prepareRequest"
+	HookCompact             = "compact"             // of a session
 	HookPollSteering        = "getSteeringMessages" // seen, never gated
 	HookPollFollowUp        = "getFollowUpMessages" // seen, never gated
 )

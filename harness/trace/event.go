@@ -14,6 +14,20 @@ const (
 	AgentEnd            = "agent_end"
 )
 
+// The types of events that a session adds, about what it does after a run. What
+// they carry is in Extra.
+const (
+	AutoRetryStart  = "auto_retry_start" // attempt, maxAttempts, delayMs, errorMessage
+	AutoRetryEnd    = "auto_retry_end"   // success, attempt, finalError
+	CompactionStart = "compaction_start" // reason
+	CompactionEnd   = "compaction_end"   // reason, aborted, willRetry, errorMessage
+	AgentSettled    = "agent_settled"    // aborted
+)
+
+// PromptReturned is the type of the one thing that a user interface's reducer
+// is given besides the events of a loop: the promise of a run has settled.
+const PromptReturned = "prompt_returned"
+
 // Event is one event of a loop, as its first listener sees it. Which fields
 // are meaningful depends on Type.
 type Event struct {

@@ -28,6 +28,9 @@ const (
 	FormAgent  Form = "agent"  // the agent: state, queues, listeners
 	FormLoop   Form = "loop"   // the low-level run with an awaited sink
 	FormStream Form = "stream" // the plain event stream, without back pressure
+	// FormSession is the agent with the layer around it that retries, compacts and
+	// goes on with queued messages after a run.
+	FormSession Form = "session"
 )
 
 // Evidence is one kind of thing that a trace may show.
@@ -65,6 +68,21 @@ type Config struct {
 	Listeners []ListenerConfig `json:"listeners,omitzero"`
 	// Messages of the transcript before the first run.
 	Messages []*Message `json:"messages,omitzero"`
+	// Session is set in the form session alone.
+	Session *SessionConfig `json:"session,omitzero"`
+}
+
+// SessionConfig is what a session is to do after a run.
+type SessionConfig struct {
+	MaxRetries  int   `json:"maxRetries,omitzero"`  // of one failure; 0 means that nothing is retried
+	BaseDelayMs int64 `json:"baseDelayMs,omitzero"` // before the first retry; doubled for each further one
+	// Retryable are texts, any of which in an error message makes the error one
+	// that is retried.
+	Retryable []string `json:"retryable,omitzero"`
+	// Compact says for each look at the transcript after a run, in order, for
+	// what reason it is to be compacted: overflow, threshold, or empty for not.
+	// It needs the hook compact.
+	Compact []string `json:"compact,omitzero"`
 }
 
 // Mode says whether a callback waits.

@@ -19,6 +19,7 @@ import (
 //     apart by their events, so theirs are sorted by what they are.
 //   - In the plain event stream nobody waits for the reader, so within a step its
 //     events come first, then what the loop called.
+//   - Views are left out: they follow from the events.
 //   - Timestamps and durationMs are left out, null is absent, JSON is canonical
 //     (RFC 8785).
 //   - A text that the loop itself wrote becomes <not-found>, <invalid>,
@@ -27,6 +28,7 @@ import (
 //
 // The normal form of a normal form is itself. The header stays as it is.
 func Normalize(t *Trace) *Trace {
+	t = withoutViews(t)
 	entries := slices.Clone(t.Entries)
 	order := sourceOrder(entries)
 	for first := 0; first < len(entries); {
@@ -42,10 +44,23 @@ func Normalize(t *Trace) *Trace {
 	}
 	renumber(t.Entries, entries)
 	c := newCleaner(t)
+	if t.Header.Form == FormStream {
+		c.lookAhead(entries)
+	}
 	for i := range entries {
 		c.entry(&entries[i])
 	}
 	return &Trace{Header: t.Header, Entries: entries}
+}
+
+// withoutViews leaves out what follows from the events, so that a trace is the
+// same whether or not a reducer watched it.
+func withoutViews(t *Trace) *Trace {
+	isView := func(e Entry) bool { return e.Kind == KindView }
+	if !slices.ContainsFunc(t.Entries, isView) {
+		return t
+	}
+	return &Trace{Header: t.Header, Entries: slices.DeleteFunc(slices.Clone(t.Entries), isView)}
 }
 
 // order is the source order of the tool calls of a trace.

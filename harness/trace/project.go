@@ -44,6 +44,8 @@ func (e *Entry) evidence() (Evidence, bool) {
 		return EvidenceActions, true
 	case KindRetained:
 		return EvidenceKept, true
+	case KindView:
+		return EvidenceViews, true
 	}
 	return "", false
 }

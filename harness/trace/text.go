@@ -55,10 +55,30 @@ func entryText(e *Entry) string {
 		return join("call", e.Name, payloadText(e.Payload), callText(e))
 	case KindRead:
 		return join("read", e.Name, strconv.Itoa(e.N))
+	case KindView:
+		return join("view", viewText(e.View))
 	case KindRetained:
 		return join("retained", "changed", fmt.Sprint(e.Changed))
 	}
 	return join(string(e.Kind), e.Name, string(e.Outcome), quoted(e.Message), pendingText(e.Pending))
+}
+
+func viewText(v *View) string {
+	if v == nil {
+		return ""
+	}
+	parts := []string{}
+	if v.Input != nil {
+		parts = append(parts, "of", v.Input.Type)
+	}
+	parts = append(parts, shorten(string(v.State)))
+	if v.Again != nil {
+		parts = append(parts, "then", shorten(string(v.Again)))
+	}
+	if v.Before != nil {
+		parts = append(parts, "changed its input to", shorten(string(v.Before)))
+	}
+	return join(parts...)
 }
 
 func timeText(milliseconds int64) string {
@@ -252,6 +272,7 @@ func hookText(h *HookAnswer) string {
 	add(h.Without != nil, "without "+list(h.Without))
 	parts = append(parts, h.Model, h.Level, messageTexts(h.Messages))
 	add(h.Stop, "stop")
+	add(h.Continue, "continue")
 	parts = append(parts, h.Action, h.Key)
 	return join(parts...)
 }

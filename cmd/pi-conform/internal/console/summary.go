@@ -19,6 +19,9 @@ func (c *Console) Summary(r *report.Report, verbose bool) {
 	} else {
 		c.neverExercised(r)
 	}
+	for _, note := range r.Notes {
+		c.Printf("  %s\n", note)
+	}
 	c.Printf("  %s\n", c.conclusion(r))
 }
 

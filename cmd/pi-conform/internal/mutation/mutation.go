@@ -207,7 +207,7 @@ func hunt(ctx context.Context, m *Mutant, o Options) error {
 func (h *hunter) round(ctx context.Context, cases []*harness.CaseFile, n int) error {
 	for _, e := range edition.Known() {
 		for _, c := range cases {
-			if written := c.Case.Scenario.Edition; written != "" && written != e {
+			if c.Pinned && c.Case.Scenario.Edition != e {
 				continue
 			}
 			if err := h.run(ctx, c, e, n); err != nil {

@@ -31,10 +31,9 @@ func needs(sc *harness.Scenario) []string {
 		form = trace.FormAgent
 	}
 	all := []string{"forms:" + string(form)}
-	for name := range sc.Config.Hooks {
+	for _, name := range slices.Sorted(maps.Keys(sc.Config.Hooks)) {
 		all = append(all, "hooks:"+name)
 	}
-	slices.Sort(all)
 	if slices.ContainsFunc(sc.Config.Tools, func(t trace.Tool) bool { return t.PrepareArguments }) {
 		all = append(all, "hooks:"+trace.HookPrepareArguments)
 	}
