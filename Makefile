@@ -23,7 +23,7 @@ check: ## formatting, vet, static analysis, outdated idioms, tidy modules
 	@out="$$($(TOOLS) gofumpt -l $$(git ls-files '*.go'))"; test -z "$$out" || { echo "not formatted (make fmt):"; echo "$$out"; exit 1; }
 	go vet ./...
 	$(TOOLS) staticcheck ./...
-	$(TOOLS) exhaustive -default-signifies-exhaustive ./...
+	$(TOOLS) exhaustive -d ./...
 	@out="$$(go fix -diff ./... 2>&1)"; test -z "$$out" || { echo "go fix would change:"; echo "$$out"; exit 1; }
 	go mod tidy -diff
 
@@ -37,6 +37,6 @@ bench: ## all benchmarks, ready for benchstat
 	go test -run '^$$' -bench . -benchmem -count 5 ./...
 
 fuzz: ## the native fuzz targets, half a minute each
-	go test ./harness/trace -run '^$$' -fuzz FuzzDecode -fuzztime 30s
-	go test ./harness -run '^$$' -fuzz FuzzParseCase -fuzztime 30s
-	go test ./conformance -run '^$$' -fuzz FuzzCheck -fuzztime 30s
+	go test ./harness/trace -run '^$$' -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 5x
+	go test ./harness -run '^$$' -fuzz FuzzParseCase -fuzztime 30s -fuzzminimizetime 5x
+	go test ./conformance -run '^$$' -fuzz FuzzCheck -fuzztime 30s -fuzzminimizetime 5x

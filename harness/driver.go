@@ -84,7 +84,9 @@ type Action struct {
 	Answer  *trace.Answer // of an answer; of a user action what it carries, or nil
 	Advance time.Duration // of the clock
 
-	rank int // place in the canonical order
+	rank  int        // place in the canonical order
+	call  *openCall  // of an answer
+	queue *userQueue // of a user action
 }
 
 // ActionKind says what an action is done to.

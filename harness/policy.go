@@ -43,6 +43,7 @@ type Replay struct {
 	schedule []string
 	named    map[string]int // how often a label is still to come
 	skipped  []string
+	then     Policy
 }
 
 // NewReplay gives a policy that follows the labels.
@@ -51,6 +52,13 @@ func NewReplay(schedule []string) *Replay {
 	for _, label := range schedule {
 		r.named[label]++
 	}
+	return r
+}
+
+// Then lets another policy go on, in the place of the default one, when the list
+// is used up.
+func (r *Replay) Then(p Policy) *Replay {
+	r.then = p
 	return r
 }
 
@@ -67,6 +75,9 @@ func (r *Replay) Choose(enabled []Action) int {
 		}
 		r.skipped = append(r.skipped, label)
 		r.take()
+	}
+	if r.then != nil {
+		return r.then.Choose(enabled)
 	}
 	return 0
 }

@@ -95,6 +95,9 @@ func run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Re
 		Header:  header(sc, d.Info()),
 		Entries: make([]trace.Entry, 0, 64),
 	}}}
+	if p, ok := p.(beginner); ok {
+		p.begin(r.world)
+	}
 	steps := lim.Steps
 	if steps == 0 {
 		steps = defaultSteps

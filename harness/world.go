@@ -21,6 +21,7 @@ type world struct {
 	open    map[string]bool // user actions that are accepted and have not settled
 	runs    int             // how many of those are runs
 	options []Action        // reused by enabled
+	counts  *counts         // kept for a policy that asks for them, else nil
 	wake    time.Duration   // until the subject wakes; 0 if it does not sleep
 }
 
@@ -143,6 +144,9 @@ func (w *world) begin(e *trace.Entry) {
 		}
 	}
 	w.calls = append(w.calls, c)
+	if w.counts != nil {
+		w.counts.begin(c)
+	}
 }
 
 // listenerThrow says whether the listener delivery of that name, such as
@@ -193,7 +197,7 @@ func clockLabel(d time.Duration) string {
 // actions appends what the callback can be answered now.
 func (c *openCall) actions(to []Action) []Action {
 	answer := func(rank int, suffix string, a *trace.Answer) {
-		to = append(to, Action{Label: c.name + suffix, Name: c.name, Kind: ActionAnswer, Answer: a, rank: rank})
+		to = append(to, Action{Label: c.name + suffix, Name: c.name, Kind: ActionAnswer, Answer: a, rank: rank, call: c})
 	}
 	switch c.kind {
 	case callListener:
@@ -275,7 +279,7 @@ func (w *world) userActions(q *userQueue, to []Action) []Action {
 	if label == "abort/0" {
 		label = "abort"
 	}
-	return append(to, Action{Label: label, Name: label, Kind: ActionUser, User: q.kind, Answer: &a.Answer, rank: rankUser})
+	return append(to, Action{Label: label, Name: label, Kind: ActionUser, User: q.kind, Answer: &a.Answer, rank: rankUser, queue: q})
 }
 
 // did takes in that an action was done.
@@ -334,16 +338,18 @@ func (c *openCall) answered(a *Action) bool {
 }
 
 func (c *openCall) streamed(a *trace.Answer) bool {
-	if a.Throw != nil || a.Ends {
-		return true
-	}
-	if a.Event.Type == trace.StreamDone || a.Event.Type == trace.StreamError {
+	if endsStream(a) {
 		return true
 	}
 	c.partial = a.Event.Partial
 	c.plan = c.plan[1:]
 	c.next++
 	return false
+}
+
+// endsStream reports whether nothing follows the answer in its stream.
+func endsStream(a *trace.Answer) bool {
+	return a.Throw != nil || a.Ends || a.Event.Type == trace.StreamDone || a.Event.Type == trace.StreamError
 }
 
 // waiting names the callbacks that wait, in the order in which they began.

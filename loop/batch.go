@@ -10,21 +10,29 @@ import (
 // source order (PAR-4), and whether all of them ask to end the tool cycle.
 func (r *run) batch(message *trace.Message, calls []*trace.Block) (results []*trace.Message, terminate bool, err error) {
 	switch {
+	case message.StopReason == trace.StopLength && r.has(OnlyLastCallTruncated):
+		return r.truncateLast(message, calls)
 	case message.StopReason == trace.StopLength && !r.has(TruncatedExecuted):
-		results, err = r.truncated(calls)
-		return results, false, err
-	case r.config.ToolExecution == Sequential || r.anySequential(calls):
+		results, err = r.truncated(message, calls)
+		return results, r.has(TruncatedEndsRun), err
+	case r.oneByOne(calls):
 		return r.sequential(message, calls)
 	}
 	return r.parallel(message, calls)
 }
 
-// anySequential: one tool that has to run alone makes the whole batch run one
-// by one (PAR-7).
-func (r *run) anySequential(calls []*trace.Block) bool {
+// oneByOne: the setting, or one tool that has to run alone, makes the whole
+// batch run one by one (PAR-7).
+func (r *run) oneByOne(calls []*trace.Block) bool {
+	if r.config.ToolExecution == Sequential && !r.has(SequentialSettingIgnored) || r.has(ParallelOneByOne) {
+		return true
+	}
 	for _, c := range calls {
 		if tool := r.tool(c.Name); tool != nil && tool.ExecutionMode == Sequential {
-			return true
+			return !r.has(SequentialToolIgnored)
+		}
+		if r.has(OnlyFirstModeLookedAt) {
+			break
 		}
 	}
 	return false
@@ -42,19 +50,26 @@ func (r *run) tool(name string) *Tool {
 // truncated answers the calls of a message that was cut off by the token limit.
 // Arguments that were cut off may still parse and validate, so no call of the
 // message can be trusted and none is executed (LEN-1, LEN-2).
-func (r *run) truncated(calls []*trace.Block) (results []*trace.Message, err error) {
+func (r *run) truncated(message *trace.Message, calls []*trace.Block) (results []*trace.Message, err error) {
 	for _, block := range calls {
-		c := &call{run: r, block: block}
+		c := &call{run: r, message: message, block: block}
 		if err := c.emitStart(); err != nil {
 			return nil, err
 		}
+		if r.has(TruncatedHooked) {
+			c.prepare()
+		}
 		c.fail(fmt.Sprintf("The call of %q was not executed: the answer was cut off by the output limit, "+
 			"so its arguments may be incomplete. Please issue it again, in full.", block.Name))
+		c.isError = !r.has(TruncatedNotErrors)
 		result, err := c.emitEndAndResult()
 		if err != nil {
 			return nil, err
 		}
 		results = append(results, result)
+	}
+	if r.has(TruncatedUnanswered) {
+		return nil, nil
 	}
 	return results, nil
 }
@@ -63,7 +78,7 @@ func (r *run) truncated(calls []*trace.Block) (results []*trace.Message, err err
 func (r *run) sequential(message *trace.Message, blocks []*trace.Block) (results []*trace.Message, terminate bool, err error) {
 	var calls []*call
 	for _, block := range blocks {
-		c := &call{run: r, message: message, block: block}
+		c := &call{run: r, message: message, block: block, alone: true}
 		calls = append(calls, c)
 		if err := c.begin(); err != nil {
 			return nil, false, err
@@ -76,78 +91,90 @@ func (r *run) sequential(message *trace.Message, blocks []*trace.Block) (results
 			return nil, false, err
 		}
 		results = append(results, result)
-		if r.abortEndsBatch() {
+		if r.abortEndsBatch(SequentialAbortUnanswered) {
 			break
 		}
 	}
-	return results, allTerminate(calls), nil
+	return results, r.allTerminate(calls), nil
 }
 
 // parallel prepares one call after the other in source order (PAR-1), runs
 // those together that may run (PAR-2), and when all have ended gives their
 // results in source order (PAR-4, PAR-5).
 func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results []*trace.Message, terminate bool, err error) {
-	var calls []*call
+	b := executions{of: r}
 	for _, block := range blocks {
 		c := &call{run: r, message: message, block: block}
-		calls = append(calls, c)
+		b.calls = append(b.calls, c)
 		if err := c.begin(); err != nil {
 			return nil, false, err
 		}
 		if err := c.endIfFailed(); err != nil {
 			return nil, false, err
 		}
-		if r.abortEndsBatch() {
+		if r.abortEndsBatch(ParallelAbortUnanswered) {
 			break
 		}
+		if r.has(BeginsBeforeAllPrepared) {
+			b.start(c)
+		}
 	}
-	completed, err := r.together(calls)
-	if err != nil {
+	if err := b.run(); err != nil {
 		return nil, false, err
 	}
-	if r.has(ResultsInCompletionOrder) {
-		calls = completed
-	}
-	for _, c := range calls {
+	for _, c := range b.answered() {
 		result, err := c.emitResult()
 		if err != nil {
 			return nil, false, err
 		}
 		results = append(results, result)
 	}
-	return results, allTerminate(calls), nil
+	return results, r.allTerminate(b.calls), nil
 }
 
-// together executes the prepared calls, each as a task of its own that ends with
-// the call's end: so ends come in the order of completion (PAR-3). It waits for
-// all of them and gives the calls in that order.
-func (r *run) together(calls []*call) (completed []*call, err error) {
-	var joins []func()
-	for _, c := range calls {
-		if c.done {
-			completed = append(completed, c)
-			continue
+// executions are the calls of a batch that run together.
+type executions struct {
+	of        *run
+	calls     []*call // in source order
+	joins     []func()
+	completed []*call // in order of completion
+}
+
+// run executes the prepared calls and waits for all of them.
+func (b *executions) run() error {
+	if !b.of.has(BeginsBeforeAllPrepared) {
+		for _, c := range b.calls {
+			b.start(c)
 		}
-		joins = append(joins, r.rt.Go(func() {
-			if err := c.executeAndEnd(); err != nil {
-				c.broken = true
-				r.breakDown(err)
-			}
-			completed = append(completed, c)
-		}))
 	}
-	for _, join := range joins {
-		r.rt.Await(join)
+	for _, join := range b.joins {
+		if b.abandoned() {
+			break
+		}
+		b.of.rt.Await(join)
 	}
-	for _, c := range calls {
+	for _, c := range b.calls {
 		if c.broken {
-			return nil, errOver
+			return errOver
 		}
 	}
-	if r.has(EndsInSourceOrder) {
-		err = emitEnds(calls)
+	return b.emitLateEnds()
+}
+
+// start executes a prepared call, as a task of its own that ends with the call's
+// end: so ends come in the order of completion (PAR-3).
+func (b *executions) start(c *call) {
+	if c.done {
+		b.completed = append(b.completed, c)
+		return
 	}
-	return completed, err
+	b.joins = append(b.joins, b.of.rt.Go(func() {
+		if err := c.executeAndEnd(); err != nil {
+			c.broken = true
+			b.of.breakDown(err)
+		}
+		b.completed = append(b.completed, c)
+	}))
 }
 
 // climb is how many turns of its event loop JavaScript takes to carry a
@@ -163,30 +190,27 @@ func (r *run) breakDown(err error) {
 	r.end(err)
 }
 
-func emitEnds(calls []*call) error {
-	for _, c := range calls {
-		if c.tool == nil {
-			continue
-		}
-		if err := c.emitEnd(); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // abortEndsBatch: up to edition 1.5 no call is begun after an abort (ABRT-6).
-// From 1.6 each is begun and gets an error result (ABRT-5).
-func (r *run) abortEndsBatch() bool {
-	return r.is.abortEndsBatch && r.aborted() && !r.has(AbortLeavesBatchRunning)
+// From 1.6 each is begun and gets an error result (ABRT-5), unless the loop has
+// the defect of leaving them unanswered.
+func (r *run) abortEndsBatch(unanswered Defect) bool {
+	return (r.is.abortEndsBatch || r.has(unanswered)) && r.aborted() && !r.has(AbortLeavesBatchRunning)
 }
 
 // allTerminate: the tool cycle ends early only if every result says so (TURN-7).
-func allTerminate(calls []*call) bool {
+func (r *run) allTerminate(calls []*call) bool {
 	for _, c := range calls {
-		if c.result.Terminate == nil || !*c.result.Terminate {
-			return false
+		if says := r.terminates(c); says == r.has(TerminateIfAny) {
+			return says
 		}
 	}
-	return len(calls) > 0
+	return len(calls) > 0 && !r.has(TerminateIfAny)
+}
+
+// terminates: whether the call's result asks for the end of the tool cycle.
+func (r *run) terminates(c *call) bool {
+	if r.has(ErrorTerminates) && c.isError {
+		return true
+	}
+	return c.result != nil && c.result.Terminate != nil && *c.result.Terminate && !r.has(TerminateIgnored)
 }

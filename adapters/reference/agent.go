@@ -16,7 +16,9 @@ type agent struct {
 	remove    []func()        // their unsubscribe functions, nil if not subscribed
 }
 
-func newAgent(j *joint, defects []loop.Defect) *agent {
+// newAgent makes the agent. Second, if not nil, may listen to it after the
+// listener that records and before those of the scenario.
+func newAgent(j *joint, defects []loop.Defect, second func(*loop.Agent)) *agent {
 	cfg := &j.sc.Config
 	a := &agent{joint: j}
 	a.agent = loop.NewAgent(loop.Options{
@@ -25,6 +27,9 @@ func newAgent(j *joint, defects []loop.Defect) *agent {
 		SteeringMode: cfg.SteeringMode, FollowUpMode: cfg.FollowUpMode, Polled: j.s.Polled, Defects: defects,
 	})
 	a.agent.Subscribe(a.record)
+	if second != nil {
+		second(a.agent)
+	}
 	a.remove = make([]func(), len(cfg.Listeners))
 	for i := range cfg.Listeners {
 		a.listeners = append(a.listeners, a.listener(i))

@@ -8,6 +8,7 @@ import (
 	"context"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/bubble"
@@ -15,10 +16,20 @@ import (
 	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
 	"github.com/pi-conform/pi-conform/loop"
+	"github.com/pi-conform/pi-conform/loop/session"
 )
 
 // New gives the reference loop, with the defects switched on, on coroutines.
-func New(defects ...loop.Defect) harness.Driver {
+func New(defects ...loop.Defect) harness.Driver { return NewFaulty(Defects{Loop: defects}) }
+
+// Defects are the defects of the reference's parts.
+type Defects struct {
+	Loop    []loop.Defect
+	Session []session.Defect
+}
+
+// NewFaulty gives the reference on coroutines, with defects in any of its parts.
+func NewFaulty(defects Defects) harness.Driver {
 	return &coro.Driver{
 		About: about(defects),
 		Join: func(s *harness.Surroundings, sched *coro.Scheduler) (harness.Loop, error) {
@@ -29,21 +40,33 @@ func New(defects ...loop.Defect) harness.Driver {
 
 // NewBubble gives the reference loop on goroutines in a bubble.
 func NewBubble(defects ...loop.Defect) harness.Driver {
+	all := Defects{Loop: defects}
 	return &bubble.Driver{
-		About: about(defects),
+		About: about(all),
 		Join: func(s *harness.Surroundings) (harness.Loop, error) {
-			return join(s, loop.Goroutines(), defects), nil
+			return join(s, &sleepers{loop.Goroutines(), s}, all), nil
 		},
 	}
 }
 
-func about(defects []loop.Defect) harness.SubjectInfo {
+// sleepers is a runtime that tells when its tasks sleep: nobody can ask a timer.
+type sleepers struct {
+	loop.Runtime
+	s *harness.Surroundings
+}
+
+func (r *sleepers) Sleep(ctx context.Context, d time.Duration) error {
+	defer r.s.Asleep(r.Now().Add(d))()
+	return r.Runtime.Sleep(ctx, d)
+}
+
+func about(defects Defects) harness.SubjectInfo {
 	info := harness.SubjectInfo{
 		Name:     "reference",
 		Language: "Go",
 		Barrier:  harness.BarrierQuiescent,
 		Capabilities: []string{
-			"state", "polls", "reads", "listeners", "signals", "forms:agent", "forms:loop", "forms:stream", "clock",
+			"state", "polls", "reads", "listeners", "signals", "forms:agent", "forms:loop", "forms:stream", "forms:session", "clock",
 		},
 		Evidence: []trace.Evidence{
 			trace.EvidenceEvents, trace.EvidenceState, trace.EvidenceListeners, trace.EvidenceCallbacks,
@@ -53,18 +76,24 @@ func about(defects []loop.Defect) harness.SubjectInfo {
 	for _, e := range edition.Known() {
 		info.Editions = append(info.Editions, string(e))
 	}
-	for _, d := range defects {
+	for _, d := range defects.Loop {
+		info.Name = "mutant:" + string(d)
+	}
+	for _, d := range defects.Session {
 		info.Name = "mutant:" + string(d)
 	}
 	return info
 }
 
-func join(s *harness.Surroundings, rt loop.Runtime, defects []loop.Defect) harness.Loop {
+func join(s *harness.Surroundings, rt loop.Runtime, defects Defects) harness.Loop {
 	j := &joint{s: s, rt: rt, sc: s.Scenario}
-	if j.sc.Form == trace.FormAgent {
-		return newAgent(j, defects)
+	switch j.sc.Form {
+	case trace.FormAgent:
+		return newAgent(j, defects.Loop, nil)
+	case trace.FormSession:
+		return newLayered(j, defects)
 	}
-	return newLowLevel(j, defects)
+	return newLowLevel(j, defects.Loop)
 }
 
 // joint is what the forms of the loop have in common.

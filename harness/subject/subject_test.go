@@ -44,8 +44,10 @@ install*)
 esac
 `
 
-const newNode = "#!/bin/sh\necho v24.1.0\n"
-const oldNode = "#!/bin/sh\necho v20.20.2\n"
+const (
+	newNode = "#!/bin/sh\necho v24.1.0\n"
+	oldNode = "#!/bin/sh\necho v20.20.2\n"
+)
 
 // machine is a computer on which only these programs are on the PATH.
 func machine(t *testing.T, programs map[string]string) (log string) {
@@ -149,18 +151,36 @@ func TestWhatIsMissing(t *testing.T) {
 		programs             map[string]string
 		words                []string
 	}{
-		{"no such release", "", "0.84.4", map[string]string{"npm": fakeNPM, "node": newNode},
-			[]string{"there is no pi@0.84.4", "pi@0.73.1, pi@0.84.3, pi@0.84.10, pi@1.6.0"}},
-		{"no version", "", "newest;rm", map[string]string{"npm": fakeNPM, "node": newNode},
-			[]string{`"newest;rm" is no version`, "pi@0.84.3"}},
-		{"offline", "offline", "1.6.0", map[string]string{"npm": fakeNPM, "node": newNode},
-			[]string{"npm cannot reach its registry (ENOTFOUND)", "connect to the network"}},
-		{"no npm", "", "1.6.0", map[string]string{"node": newNode},
-			[]string{"npm is not on the PATH", "install Node.js"}},
-		{"disk full", "full", "1.6.0", map[string]string{"npm": fakeNPM, "node": newNode},
-			[]string{"npm install failed", "ENOSPC", "no space left on device"}},
-		{"nothing came", "empty", "1.6.0", map[string]string{"npm": fakeNPM, "node": newNode},
-			[]string{"npm said that it installed", "remove that folder"}},
+		{
+			"no such release", "", "0.84.4",
+			map[string]string{"npm": fakeNPM, "node": newNode},
+			[]string{"there is no pi@0.84.4", "pi@0.73.1, pi@0.84.3, pi@0.84.10, pi@1.6.0"},
+		},
+		{
+			"no version", "", "newest;rm",
+			map[string]string{"npm": fakeNPM, "node": newNode},
+			[]string{`"newest;rm" is no version`, "pi@0.84.3"},
+		},
+		{
+			"offline", "offline", "1.6.0",
+			map[string]string{"npm": fakeNPM, "node": newNode},
+			[]string{"npm cannot reach its registry (ENOTFOUND)", "connect to the network"},
+		},
+		{
+			"no npm", "", "1.6.0",
+			map[string]string{"node": newNode},
+			[]string{"npm is not on the PATH", "install Node.js"},
+		},
+		{
+			"disk full", "full", "1.6.0",
+			map[string]string{"npm": fakeNPM, "node": newNode},
+			[]string{"npm install failed", "ENOSPC", "no space left on device"},
+		},
+		{
+			"nothing came", "empty", "1.6.0",
+			map[string]string{"npm": fakeNPM, "node": newNode},
+			[]string{"npm said that it installed", "remove that folder"},
+		},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {

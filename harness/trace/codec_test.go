@@ -46,13 +46,19 @@ func sample() *trace.Trace {
 		},
 		Entries: []trace.Entry{
 			{Step: 1, Kind: trace.KindAction, Label: "prompt/0", Name: "prompt/0", Answer: &trace.Answer{Messages: []*trace.Message{user}}},
-			{Step: 1, Kind: trace.KindEvent, Event: &trace.Event{Type: "message_end", Message: message},
-				State: &trace.State{IsStreaming: true, Pending: []string{}, Messages: 2, Last: "user: go"}},
-			{Step: 1, Kind: trace.KindEvent, N: 1, Event: &trace.Event{Type: "message_update", Message: message,
-				StreamEvent: &trace.StreamEvent{Type: "text_delta", ContentIndex: ptr(0), Delta: "x", Partial: message}}},
-			{Step: 1, Kind: trace.KindCall, Name: "hook/afterToolCall/c1", Auto: true,
+			{
+				Step: 1, Kind: trace.KindEvent, Event: &trace.Event{Type: "message_end", Message: message},
+				State: &trace.State{IsStreaming: true, Pending: []string{}, Messages: 2, Last: "user: go"},
+			},
+			{Step: 1, Kind: trace.KindEvent, N: 1, Event: &trace.Event{
+				Type: "message_update", Message: message,
+				StreamEvent: &trace.StreamEvent{Type: "text_delta", ContentIndex: ptr(0), Delta: "x", Partial: message},
+			}},
+			{
+				Step: 1, Kind: trace.KindCall, Name: "hook/afterToolCall/c1", Auto: true,
 				Payload: &trace.Payload{ToolCallID: "c1", Args: trace.Value(`{}`), Result: result, IsError: ptr(false), Context: []string{}, Signal: ptr(true)},
-				Answer:  &trace.Answer{Hook: &trace.HookAnswer{Content: &trace.Content{Blocks: []trace.Block{}}, Terminate: ptr(true)}}},
+				Answer:  &trace.Answer{Hook: &trace.HookAnswer{Content: &trace.Content{Blocks: []trace.Block{}}, Terminate: ptr(true)}},
+			},
 			{Step: 1, Kind: trace.KindRead, Name: "model/0", N: 2},
 			{Step: 1, Kind: trace.KindCancelled, Name: "tool/c1"},
 			{Step: 1, Kind: trace.KindEvent, N: 2, Event: &trace.Event{Type: "tool_execution_end", ToolCallID: "c1", Result: result, IsError: ptr(false), DurationMs: ptr(int64(0))}},
