@@ -46,7 +46,7 @@ var abortRules = []Rule{
 	{
 		ID: "ABRT-9", Family: FamilyAbort, Level: Must, Source: "K", Needs: evidence{needA, needE}, check: abrt9, compare: abrt9Twin,
 		Sentence: "A second abort changes nothing.",
-		Why:      "Impatient users press escape twice.",
+		Why:      "Impatient users press escape twice, and must get no other outcome than patient ones.",
 	},
 	{
 		ID: "ABRT-10", Family: FamilyAbort, Level: Must, Source: "K", Needs: evidence{needE, needC, needA}, Edges: []int{2, 5, 11}, check: abrt10,

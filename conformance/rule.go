@@ -36,6 +36,8 @@ const (
 	FamilyState    Family = "STATE"
 	FamilyListener Family = "LIS"
 	FamilyContext  Family = "CTX"
+	FamilySession  Family = "SESS"
+	FamilyView     Family = "VIEW"
 )
 
 // Rule is one sentence of the contract and the means to judge it.
@@ -53,8 +55,8 @@ type Rule struct {
 	// MustFrom is the edition from which the rule has its Level; in older ones
 	// it is robust. Empty means that it has its Level always.
 	MustFrom edition.Edition
-	// Forms in which the rule can be judged. Nil means all for a rule that looks
-	// at events and actions alone, and the awaited ones for any other: in the
+	// Forms in which the rule can be judged. Nil means all of the loop's own for a
+	// rule that looks at events and actions alone, and the awaited ones for any other: in the
 	// plain event stream events lag behind callbacks.
 	Forms []trace.Form
 	Needs []trace.Evidence
@@ -119,6 +121,9 @@ func (r *Rule) in(form trace.Form) bool {
 	if r.Forms != nil {
 		return slices.Contains(r.Forms, form)
 	}
+	if form == trace.FormSession { // one prompt, many runs
+		return false
+	}
 	return form != trace.FormStream || !slices.ContainsFunc(r.Needs, isOfCallbacks)
 }
 
@@ -135,6 +140,7 @@ const (
 	needR     = trace.EvidenceRequests
 	needA     = trace.EvidenceActions
 	needK     = trace.EvidenceKept
+	needV     = trace.EvidenceViews
 	needPolls = trace.EvidencePolls
 	needReads = trace.EvidenceReads
 )
@@ -143,6 +149,8 @@ var (
 	inAgent    = []trace.Form{trace.FormAgent}
 	inAwaited  = []trace.Form{trace.FormAgent, trace.FormLoop}
 	inStream   = []trace.Form{trace.FormStream}
+	inSession  = []trace.Form{trace.FormSession}
+	inAny      = []trace.Form{trace.FormAgent, trace.FormLoop, trace.FormStream, trace.FormSession}
 	onFailures = []int{2, 11} // the edges that most rules have
 )
 
@@ -159,8 +167,11 @@ type judge struct {
 }
 
 // expect records one occasion to keep the rule. If ok is false the rule is
-// broken at the two entries; an entry of -1 is left out.
+// broken at the two entries; an entry of none is left out, and one that never
+// came stands for the end of the trace.
 func (j *judge) expect(ok bool, a, b int, message string) {
+	last := len(j.h.entries) - 1
+	a, b = min(a, last), min(b, last)
 	if !j.rule.AfterFailure && j.h.off(max(a, b)) {
 		j.excused++
 		return

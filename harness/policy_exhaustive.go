@@ -24,6 +24,7 @@ type Exhaustive struct {
 	commuting bool
 	started   bool
 	strayed   bool
+	cut       bool
 	schedules int
 }
 
@@ -82,8 +83,12 @@ func (x *Exhaustive) begin() {
 // alternative is the first alternative of a frame that is still to be done.
 func (x *Exhaustive) alternative(f *frame) int {
 	i := f.next
-	for i < f.options && (slices.Contains(f.asleep, f.label(i)) || !x.may(f, i)) {
+	for i < f.options && slices.Contains(f.asleep, f.label(i)) {
 		i++
+	}
+	if i < f.options && !x.may(f) {
+		x.cut = true
+		return f.options
 	}
 	return i
 }
@@ -96,8 +101,8 @@ func (f *frame) label(i int) string {
 }
 
 // may reports whether the bound lets the frame depart from the default order.
-func (x *Exhaustive) may(f *frame, i int) bool {
-	if x.bound < 0 || i == 0 {
+func (x *Exhaustive) may(f *frame) bool {
+	if x.bound < 0 {
 		return true
 	}
 	departed := 0
@@ -197,6 +202,9 @@ func (x *Exhaustive) Split() *Exhaustive {
 
 // Schedules is the number of schedules so far.
 func (x *Exhaustive) Schedules() int { return x.schedules }
+
+// Cut reports whether the bound has left out any schedule so far.
+func (x *Exhaustive) Cut() bool { return x.cut }
 
 // Strayed reports whether the subject did not follow a schedule that it had
 // followed before.

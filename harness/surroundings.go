@@ -47,9 +47,10 @@ type Surroundings struct {
 
 	mu      sync.Mutex
 	out     []trace.Entry
-	used    []string   // names of tool and hook calls so far, for ~1, ~2, …
-	counts  []count    // how often a numbered name was used
-	open    []*pending // in the order in which they began
+	spare   []trace.Entry // takes turns with out
+	used    []string      // names of tool and hook calls so far, for ~1, ~2, …
+	counts  []count       // how often a numbered name was used
+	open    []*pending    // in the order in which they began
 	tools   []*toolCall
 	turn    int // script turns used
 	events  int
@@ -629,17 +630,17 @@ func (s *Surroundings) NextWake() (until time.Time, ok bool) {
 // open callbacks that have fired included.
 func (s *Surroundings) Drain(out func(trace.Entry)) {
 	s.mu.Lock()
-	entries := s.out
-	s.out = nil
 	for _, p := range s.open {
 		if p.ctx != nil && !p.cancelled && p.ctx.Err() != nil {
 			p.cancelled = true
-			entries = append(entries, trace.Entry{Kind: trace.KindCancelled, Name: p.name})
+			s.note(trace.Entry{Kind: trace.KindCancelled, Name: p.name})
 		}
 	}
+	entries := s.out
+	s.out, s.spare = s.spare[:0], entries
 	s.mu.Unlock()
-	for _, e := range entries {
-		out(e)
+	for i := range entries {
+		out(entries[i])
 	}
 }
 

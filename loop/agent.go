@@ -66,6 +66,9 @@ type activeRun struct {
 	ctx     context.Context
 	cancel  context.CancelFunc
 	waiters []func() // who waits for idle
+
+	failed bool  // it broke outside the protocol; only defects ask for it
+	crash  error // with some defects: nothing can be told any more, because of this
 }
 
 // The reasons to refuse.
@@ -148,6 +151,9 @@ func (a *Agent) BeginPrompt(messages []*trace.Message, done func(error)) error {
 		return err
 	}
 	a.run(active, append([]*trace.Message{}, messages...), false, done)
+	if a.defects.Has(CallersMessagesChanged) {
+		stamp(messages, a.rt.Now())
+	}
 	return nil
 }
 
@@ -204,7 +210,7 @@ func (a *Agent) BeginWaitForIdle(done func()) {
 func (a *Agent) activate(check func() error) (*activeRun, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.active != nil {
+	if a.active != nil && !a.defects.Has(ConcurrentPromptAccepted) {
 		return nil, ErrBusy
 	}
 	if err := check(); err != nil {
@@ -213,7 +219,11 @@ func (a *Agent) activate(check func() error) (*activeRun, error) {
 	active := &activeRun{}
 	active.ctx, active.cancel = context.WithCancel(context.Background())
 	a.active = active
+	failure := a.state.err
 	a.state.begin()
+	if a.defects.Has(ErrorKeptByNextRun) {
+		a.state.err = failure
+	}
 	return active, nil
 }
 
@@ -224,7 +234,7 @@ func (a *Agent) run(active *activeRun, prompts []*trace.Message, steered bool, d
 	c := a.state.context()
 	config := &Config{
 		Edition: a.edition, Model: a.state.model, Level: a.state.level, Stream: a.stream, Hooks: a.hooks,
-		ToolExecution: a.mode, APIKey: a.apiKey, Defects: a.defects,
+		ToolExecution: a.mode, APIKey: a.apiKey, Defects: a.defects, steered: a.steered,
 	}
 	a.mu.Unlock()
 	config.Steering = a.poll(&a.steering, trace.HookPollSteering, steered)
@@ -250,6 +260,9 @@ func (a *Agent) poll(q *queue, name string, skip bool) func() ([]*trace.Message,
 		}
 		a.mu.Lock()
 		drained := q.drain()
+		if a.defects.Has(TwoAtATime) {
+			drained = append(drained, q.drain()...)
+		}
 		a.mu.Unlock()
 		if a.polled != nil {
 			a.polled(name, drained)
@@ -268,8 +281,11 @@ func (a *Agent) process(ev *trace.Event) error {
 	a.state.reduce(ev, reduced)
 	active := a.active
 	a.mu.Unlock()
-	if active == nil {
+	switch {
+	case active == nil:
 		return errNoRun
+	case active.crash != nil:
+		return active.crash
 	}
 	if ev.Type == trace.AgentEnd && a.defects.Has(IdleBeforeListeners) {
 		a.finish(active)
@@ -285,6 +301,14 @@ func (a *Agent) process(ev *trace.Event) error {
 
 // tell calls the listeners. One that fails keeps the event from the later ones.
 func (a *Agent) tell(ctx context.Context, ev *trace.Event) error {
+	switch {
+	case a.defects.Has(SignalMissingFromListeners):
+		ctx = nil
+	case a.defects.Has(ListenersAtOnce):
+		return a.tellAtOnce(ctx, ev)
+	case a.defects.Has(UnsubscribeSkipsNext):
+		return a.tellByIndex(ctx, ev)
+	}
 	for l := a.listenerAfter(0); l != nil; {
 		if err := l.listen(ctx, ev); err != nil {
 			return err
@@ -308,6 +332,7 @@ func (a *Agent) listenerAfter(number int) *subscription {
 // (RUN-7). What was open stays so (edges 4, 11). A listener that fails here too
 // has the last word: the sequence stops, and its error is the prompt's.
 func (a *Agent) fail(active *activeRun, err error) error {
+	active.failed = true
 	m := a.failureMessage(active, err)
 	for _, ev := range []*trace.Event{
 		{Type: trace.MessageStart, Message: m},
@@ -344,7 +369,11 @@ func (a *Agent) finish(active *activeRun) {
 	a.mu.Lock()
 	if a.active == active {
 		a.active = nil
+		pending := a.state.pending
 		a.state.end()
+		if active.failed && a.defects.Has(PendingKeptAfterFailure) {
+			a.state.pending = pending
+		}
 	}
 	waiters := active.waiters
 	active.waiters = nil
@@ -388,9 +417,13 @@ func (a *Agent) Abort() {
 	a.mu.Lock()
 	active := a.active
 	a.mu.Unlock()
-	if active != nil {
-		active.cancel()
+	if active == nil {
+		return
 	}
+	if a.defects.Has(SecondAbortPanics) && active.ctx.Err() != nil {
+		active.crash = errClosedTwice
+	}
+	active.cancel()
 }
 
 // Reset clears transcript, queues and error. During a run it is refused (RUN-13).

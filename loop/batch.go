@@ -62,14 +62,17 @@ func (r *run) truncated(message *trace.Message, calls []*trace.Block) (results [
 		c.fail(fmt.Sprintf("The call of %q was not executed: the answer was cut off by the output limit, "+
 			"so its arguments may be incomplete. Please issue it again, in full.", block.Name))
 		c.isError = !r.has(TruncatedNotErrors)
+		if r.has(TruncatedUnanswered) {
+			if err := c.emitEnd(); err != nil {
+				return nil, err
+			}
+			continue
+		}
 		result, err := c.emitEndAndResult()
 		if err != nil {
 			return nil, err
 		}
 		results = append(results, result)
-	}
-	if r.has(TruncatedUnanswered) {
-		return nil, nil
 	}
 	return results, nil
 }

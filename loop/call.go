@@ -23,12 +23,19 @@ type call struct {
 	durationMs *int64 // of an executed call, where the edition has it
 
 	broken bool // a listener failed on one of its events
+
+	// What only defects ask for.
+	alone bool           // no other call of the batch runs meanwhile
+	ended bool           // its end is out
+	given *trace.Result  // what the tool gave, before afterToolCall
+	early *trace.Message // the result message, if it is out before its turn
 }
 
 // The loop's own texts.
 const (
 	textAborted = "The call was aborted before it was executed."
 	textBlocked = "The call was blocked."
+	textSkipped = "The call was skipped because of a message in the queue." // with a defect
 )
 
 var (
@@ -39,7 +46,7 @@ var (
 // begin announces the call and prepares it. The start comes first, so that a
 // user interface shows the call while a hook thinks about it (TOOL-4).
 func (c *call) begin() error {
-	if c.run.has(StartAfterPreparation) {
+	if c.run.has(StartAfterPreparation) || c.run.has(StartWithPreparedArguments) {
 		c.prepare()
 		return c.emitStart()
 	}
@@ -47,7 +54,7 @@ func (c *call) begin() error {
 		return err
 	}
 	c.prepare()
-	return nil
+	return c.prepared()
 }
 
 // prepare looks up the tool, prepares and validates the arguments and asks
@@ -56,6 +63,10 @@ func (c *call) begin() error {
 func (c *call) prepare() {
 	if !c.run.is.abortEndsBatch && c.refused() {
 		c.fail(textAborted) // no hook, no look-up: just an answer (ABRT-5)
+		return
+	}
+	if c.skipped() {
+		c.fail(textSkipped)
 		return
 	}
 	tool := c.run.tool(c.block.Name)
@@ -73,7 +84,7 @@ func (c *call) prepare() {
 	if c.done {
 		return
 	}
-	if c.run.is.abortEndsBatch && c.refused() {
+	if c.run.is.abortEndsBatch && c.refusedAfterHook() {
 		c.fail(textAborted) // (ABRT-2)
 		return
 	}
@@ -83,6 +94,10 @@ func (c *call) prepare() {
 // refused: an aborted run executes no call (ABRT-2, ABRT-3).
 func (c *call) refused() bool {
 	return c.run.aborted() && !c.run.has(AbortIgnoredBeforeExecute) && !c.run.has(AbortLeavesBatchRunning)
+}
+
+func (c *call) refusedAfterHook() bool {
+	return c.refused() && !(c.alone && c.run.has(NoAbortCheckAfterHook))
 }
 
 func (c *call) prepareArguments(tool *Tool) error {
@@ -96,6 +111,9 @@ func (c *call) prepareArguments(tool *Tool) error {
 			return err
 		}
 	}
+	if c.run.has(RawArgumentsValidated) {
+		return validate(tool, c.block.Arguments)
+	}
 	return validate(tool, c.args)
 }
 
@@ -106,13 +124,13 @@ func (c *call) askBefore() error {
 	if hook == nil {
 		return nil
 	}
-	answer, err := ask(c.run, func() (*BeforeToolCallResult, error) { return hook(c.run.ctx, c.context()) })
+	answer, err := ask(c.run, func() (*BeforeToolCallResult, error) { return hook(c.run.hookSignal(), c.context()) })
 	switch {
 	case err != nil:
 		return err
-	case c.refused():
+	case c.refusedAfterHook():
 		c.fail(textAborted)
-	case answer != nil && answer.Block:
+	case answer != nil && answer.Block && !c.run.has(BlockedCallExecutes):
 		c.blockedBy(answer)
 	}
 	return nil
@@ -124,13 +142,13 @@ func (c *call) blockedBy(answer *BeforeToolCallResult) {
 		reason = textBlocked
 	}
 	c.fail(reason)
-	if answer.Terminate {
+	if answer.Terminate || c.run.has(BlockedTerminates) {
 		c.result.Terminate = &yes
 	}
 }
 
 func (c *call) context() BeforeToolCallContext {
-	return BeforeToolCallContext{Assistant: c.message, Call: c.block, Args: c.args, Context: c.run.context}
+	return BeforeToolCallContext{Assistant: c.message, Call: c.block, Args: c.args, Context: c.hookContext()}
 }
 
 // execute runs a prepared call and asks afterToolCall. An error that it returns
@@ -141,21 +159,29 @@ func (c *call) execute() error {
 	}
 	begun := c.run.rt.Now()
 	updates := &updates{call: c}
-	result, err := ask(c.run, func() (*trace.Result, error) {
-		return c.tool.Execute(c.run.ctx, Execution{ID: c.block.ID, Args: c.args, Call: c.block}, updates.report)
+	result, err := c.await(func() (*trace.Result, error) {
+		return c.tool.Execute(c.run.toolSignal(), Execution{ID: c.block.ID, Args: c.args, Call: c.block}, updates.report)
 	})
 	c.measure(begun)
-	if broken := updates.finish(); broken != nil {
+	if broken := updates.finish(err); broken != nil {
 		return broken
 	}
+	if err != nil && c.run.has(ToolErrorBreaksRun) {
+		return err
+	}
 	c.take(result, err)
+	if c.run.has(EndBeforeAfterHook) {
+		if err := c.emitEnd(); err != nil {
+			return err
+		}
+	}
 	c.askAfter()
 	return nil
 }
 
 // executeAndEnd is what a call in parallel does in its own task.
 func (c *call) executeAndEnd() error {
-	if !c.run.is.executesPreparedAfterAbort && c.refused() {
+	if !c.run.is.executesPreparedAfterAbort && c.refused() && !c.run.has(NoAbortCheckWhenBegun) {
 		c.tool = nil
 		c.fail(textAborted) // it was prepared, and then a later call's preparation aborted (ABRT-2)
 		return c.emitEnd()
@@ -163,8 +189,13 @@ func (c *call) executeAndEnd() error {
 	if err := c.execute(); err != nil {
 		return err
 	}
-	if c.run.has(EndsInSourceOrder) {
+	switch {
+	case c.run.has(EndsInSourceOrder):
 		return nil
+	case c.run.has(ResultBeforeBatchOver):
+		m, err := c.emitEndAndResult()
+		c.early = m
+		return err
 	}
 	return c.emitEnd()
 }
@@ -172,7 +203,7 @@ func (c *call) executeAndEnd() error {
 // endIfFailed emits the end of a call that failed in preparation at once,
 // before the next call's start (PAR-6).
 func (c *call) endIfFailed() error {
-	if !c.done {
+	if !c.done || c.run.has(FailureEndHeldBack) {
 		return nil
 	}
 	return c.emitEnd()
@@ -195,10 +226,11 @@ func (c *call) take(result *trace.Result, err error) {
 	}
 	if err != nil {
 		c.fail(messageOf(err))
+		c.isError = !c.run.has(ThrownNotError)
 		return
 	}
 	said := result != nil && result.IsError != nil && *result.IsError
-	c.result, c.isError, c.done = result, c.run.is.toolSaysIsError && said, true
+	c.result, c.isError, c.done = result, c.run.is.toolSaysIsError && said && !c.run.has(ToolIsErrorIgnored), true
 }
 
 // fail makes an error outcome of the loop's own (TOOL-18).
@@ -215,12 +247,13 @@ func (c *call) askAfter() {
 		return
 	}
 	answer, err := ask(c.run, func() (*AfterToolCallResult, error) {
-		return hook(c.run.ctx, AfterToolCallContext{BeforeToolCallContext: c.context(), Result: c.result, IsError: c.isError})
+		return hook(c.run.hookSignal(), AfterToolCallContext{BeforeToolCallContext: c.context(), Result: c.result, IsError: c.isError})
 	})
 	if err == nil && answer != nil && c.result == nil {
 		err = errNoResult // there is nothing to change
 	}
 	switch {
+	case err != nil && c.run.has(AfterHookErrorIgnored):
 	case err != nil:
 		c.fail(messageOf(err))
 	case answer != nil:
@@ -230,6 +263,7 @@ func (c *call) askAfter() {
 
 // change replaces what the hook gave, each as a whole, never merged (TOOL-10).
 func (c *call) change(answer *AfterToolCallResult) {
+	c.given = c.result
 	changed := *c.result
 	if answer.Content != nil {
 		changed.Content = *answer.Content
@@ -239,11 +273,14 @@ func (c *call) change(answer *AfterToolCallResult) {
 	}
 	if given(answer.Details) {
 		changed.Details = answer.Details
+		if c.run.has(AfterHookMergesDetails) {
+			changed.Details = merged(c.result.Details, answer.Details)
+		}
 	}
 	if given(answer.Usage) {
 		changed.Usage = answer.Usage
 	}
-	if answer.Terminate != nil {
+	if answer.Terminate != nil || c.run.has(AfterHookDropsTerminate) {
 		changed.Terminate = answer.Terminate
 	}
 	if answer.IsError != nil {
@@ -259,18 +296,23 @@ func given(v trace.Value) bool { return v != nil && v.Kind() != 'n' }
 // used: they are all that is known by now (TOOL-5).
 func (c *call) emitStart() error {
 	return c.run.emit(&trace.Event{
-		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.block.Arguments,
+		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.startArguments(),
 	})
 }
 
 func (c *call) emitUpdate(partial *trace.Result) error {
+	c = c.run.updated(c)
 	return c.run.emit(&trace.Event{
-		Type: trace.ToolExecutionUpdate, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.block.Arguments,
+		Type: trace.ToolExecutionUpdate, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.updateArguments(),
 		PartialResult: partial,
 	})
 }
 
 func (c *call) emitEnd() error {
+	if c.endless() {
+		return nil
+	}
+	c.ended = true
 	isError := &no
 	if c.isError {
 		isError = &yes
@@ -284,6 +326,9 @@ func (c *call) emitEnd() error {
 // emitResult puts the outcome into the transcript: a card in a user interface
 // settles first, history after it (TOOL-9).
 func (c *call) emitResult() (*trace.Message, error) {
+	if c.early != nil {
+		return c.early, nil
+	}
 	m, err := c.resultMessage()
 	if err != nil {
 		return nil, err
@@ -309,16 +354,20 @@ func (c *call) resultMessage() (*trace.Message, error) {
 	if c.result == nil {
 		return nil, errNoResult // (edge 15)
 	}
+	result := c.told()
 	m := &trace.Message{
 		Role: trace.RoleToolResult, ToolCallID: c.block.ID, ToolName: c.block.Name,
-		Content: c.result.Content, Details: c.result.Details, Usage: c.result.Usage, IsError: c.isError,
-		Timestamp: c.run.rt.Now().UnixMilli(),
+		Content: result.Content, Details: result.Details, Usage: result.Usage, IsError: c.isError,
+		Timestamp: c.run.now().UnixMilli(),
+	}
+	if m.Content.IsZero() && c.run.has(NoContentBreaksRun) {
+		return nil, errNoContent
 	}
 	if m.Content.IsZero() {
 		m.Content.Blocks = []trace.Block{} // no content must not become null in a transcript
 	}
 	if c.run.is.addedToolNames {
-		if names := member(c.result.Extra, "addedToolNames"); len(names) > 0 && string(names) != "[]" {
+		if names := member(result.Extra, "addedToolNames"); len(names) > 0 && string(names) != "[]" {
 			m.Extra = withMember(nil, "addedToolNames", names)
 		}
 	}

@@ -195,4 +195,6 @@ type Config struct {
 	// loop code.
 	Steering, FollowUp func() ([]*trace.Message, error)
 	Defects            Defects
+
+	steered func() bool // whether steering is queued; only defects ask for it
 }

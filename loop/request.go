@@ -22,7 +22,7 @@ func (r *run) request() (*trace.Message, error) {
 	}
 	request := &Request{Model: r.model, Level: r.level, Key: key, Messages: messages}
 	r.describe(request)
-	stream, err := ask(r, func() (Stream, error) { return r.config.Stream(r.ctx, request) })
+	stream, err := ask(r, func() (Stream, error) { return r.config.Stream(r.modelSignal(), request) })
 	if err != nil {
 		return nil, err
 	}
@@ -32,11 +32,14 @@ func (r *run) request() (*trace.Message, error) {
 
 func (r *run) transformed() ([]*trace.Message, error) {
 	messages := slices.Clip(r.context.Messages) // so that an append in a hook is the hook's own
+	if r.has(ContextAliased) {
+		messages = r.context.Messages
+	}
 	transform := r.config.Hooks.TransformContext
 	if transform == nil {
 		return messages, nil
 	}
-	return ask(r, func() ([]*trace.Message, error) { return transform(r.ctx, messages) })
+	return ask(r, func() ([]*trace.Message, error) { return transform(r.hookSignal(), messages) })
 }
 
 func (r *run) converted(messages []*trace.Message) ([]*trace.Message, error) {
@@ -134,8 +137,11 @@ func (a *assistant) pass(ev *trace.StreamEvent) error {
 	case ev.Type == trace.StreamStart:
 		a.begun = true
 		a.context.Messages = append(a.context.Messages, ev.Partial)
-		return a.run.emit(&trace.Event{Type: trace.MessageStart, Message: ev.Partial})
+		return a.emitStart(ev.Partial)
 	case ev.IsDelta() && a.begun:
+		if a.run.has(UpdateSnapshotChanges) {
+			*a.context.Messages[len(a.context.Messages)-1] = *ev.Partial
+		}
 		a.replaceLast(ev.Partial)
 		return a.run.emit(&trace.Event{Type: trace.MessageUpdate, Message: ev.Partial, StreamEvent: ev})
 	}
@@ -154,11 +160,21 @@ func (a *assistant) finish() (*trace.Message, error) {
 		a.replaceLast(final)
 	} else {
 		a.context.Messages = append(a.context.Messages, final)
-		if err := a.run.emit(&trace.Event{Type: trace.MessageStart, Message: final}); err != nil {
+		if err := a.emitStart(final); err != nil {
 			return nil, err
 		}
 	}
+	if a.run.has(PreparedBeforeListeners) {
+		return final, a.run.endWhilePreparing(final)
+	}
 	return final, a.run.emit(&trace.Event{Type: trace.MessageEnd, Message: final})
+}
+
+func (a *assistant) emitStart(m *trace.Message) error {
+	if a.run.has(MessageStartMissing) && !a.begun {
+		return nil
+	}
+	return a.run.emit(&trace.Event{Type: trace.MessageStart, Message: m})
 }
 
 func (a *assistant) replaceLast(m *trace.Message) {

@@ -23,6 +23,7 @@ type run struct {
 	sink    func(*trace.Event) error
 	settled func(err error) // called once, when the run has ended
 	over    bool
+	notes   notes        // what only defects remember
 	told    declarations // editions with system messages: what the transcript declares
 }
 
@@ -59,6 +60,9 @@ func (r *run) end(err error) {
 		return
 	}
 	r.over = true
+	if r.has(LeakAfterAbort) && r.aborted() {
+		r.leak()
+	}
 	r.settled(err)
 }
 
@@ -83,7 +87,20 @@ func (r *run) main(prompts []*trace.Message) error {
 	if err := r.turns(); err != nil {
 		return err
 	}
-	return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+	return r.close()
+}
+
+// close emits agent_end (RUN-2).
+func (r *run) close() error {
+	if r.has(AbortAgentEndMissing) && r.aborted() {
+		return nil
+	}
+	aborted := r.aborted()
+	err := r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+	if r.has(SecondEndingAfterAbort) && !aborted && r.aborted() {
+		return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+	}
+	return err
 }
 
 // add appends to the context and to what the run has added.

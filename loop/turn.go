@@ -22,6 +22,9 @@ func (r *run) turns() error {
 	if err != nil {
 		return err
 	}
+	if r.has(EarlySteeringLost) {
+		queued = nil
+	}
 	var last *turn
 	for {
 		if err := r.openTurn(last, queued); err != nil {
@@ -58,7 +61,7 @@ func (r *run) openTurn(last *turn, queued []*trace.Message) error {
 		if prepared, queued, err = r.betweenTurns(last, queued); err != nil {
 			return err
 		}
-		if err := r.emit(&trace.Event{Type: trace.TurnStart}); err != nil {
+		if err := r.emitTurnStart(); err != nil {
 			return err
 		}
 	}
@@ -67,8 +70,18 @@ func (r *run) openTurn(last *turn, queued []*trace.Message) error {
 			return err // what was drained is lost (edge 11)
 		}
 		r.add(m)
+		if r.has(QueuedTwiceInContext) {
+			r.context.Messages = append(r.context.Messages, m)
+		}
 	}
 	return nil
+}
+
+func (r *run) emitTurnStart() error {
+	if r.has(TurnStartMissing) {
+		return nil
+	}
+	return r.emit(&trace.Event{Type: trace.TurnStart})
 }
 
 // betweenTurns is where later editions prepare a turn. As that can take long, it
@@ -114,18 +127,26 @@ func (r *run) oneTurn() (*turn, error) {
 	if len(calls) == 0 || r.failed(t) {
 		return t, nil
 	}
+	if r.has(SteeringBeforeResults) {
+		if err := r.steerNow(); err != nil {
+			return nil, err
+		}
+	}
 	results, terminate, err := r.batch(message, calls)
 	if err != nil {
 		return nil, err
 	}
-	t.results, t.unanswered = results, !terminate
+	t.results, t.unanswered = append(t.results, results...), !terminate
 	r.add(results...)
+	if r.has(LastResultMissingFromContext) {
+		r.context.Messages = r.context.Messages[:len(r.context.Messages)-1]
+	}
 	return t, nil
 }
 
 // failed reports whether the message ends the run, come what may (TURN-5).
 func (r *run) failed(t *turn) bool {
-	if r.has(ErrorMessageCallsExecuted) && len(t.message.ToolCalls()) > 0 {
+	if r.executesCallsOfFailed(t) {
 		return false
 	}
 	return t.message.StopReason == trace.StopError || t.message.StopReason == trace.StopAborted
@@ -137,15 +158,23 @@ func (r *run) failed(t *turn) bool {
 func (r *run) goOn(t *turn) (queued []*trace.Message, again bool, err error) {
 	decision, err := r.closeTurn(t)
 	if err != nil || decision == DecisionEnd {
+		r.pollInVain(t)
 		return nil, false, err
+	}
+	if r.has(AbortEndsRunAtOnce) && r.aborted() {
+		return nil, false, nil
 	}
 	if queued, err = r.poll(r.config.Steering); err != nil {
 		return nil, false, err
 	}
+	if r.has(FollowUpBeforeResults) && len(queued) == 0 {
+		queued, err = r.poll(r.config.FollowUp)
+		return queued, t.unanswered || len(queued) > 0, err
+	}
 	if t.unanswered || len(queued) > 0 { // also if all results terminate (edge 7)
 		return queued, true, nil
 	}
-	if queued, err = r.poll(r.config.FollowUp); err != nil {
+	if queued, err = r.poll(r.config.FollowUp); err != nil || r.has(FollowUpDropped) {
 		return nil, false, err
 	}
 	return queued, len(queued) > 0 || decision == DecisionContinue, nil
@@ -160,7 +189,12 @@ func (r *run) closeTurn(t *turn) (decision Decision, err error) {
 			return "", err
 		}
 	}
-	if err := r.emit(turnEnd(t)); err != nil {
+	if r.has(StopHookBeforeTurnEnd) && !r.failed(t) {
+		if decision, err = r.shouldStop(t); err != nil {
+			return "", err
+		}
+	}
+	if err := r.emitTurnEnd(t); err != nil {
 		return "", err
 	}
 	if r.failed(t) {
@@ -171,14 +205,17 @@ func (r *run) closeTurn(t *turn) (decision Decision, err error) {
 			return "", err
 		}
 	}
-	if !r.is.finishesTurns {
+	if !r.is.finishesTurns && !r.has(StopHookBeforeTurnEnd) {
 		return r.shouldStop(t)
 	}
 	return decision, nil
 }
 
-func turnEnd(t *turn) *trace.Event {
-	return &trace.Event{Type: trace.TurnEnd, Message: t.message, ToolResults: t.results}
+func (r *run) emitTurnEnd(t *turn) error {
+	if r.has(AbortTurnEndMissing) && t.message.StopReason == trace.StopAborted {
+		return nil
+	}
+	return r.emit(&trace.Event{Type: trace.TurnEnd, Message: t.message, ToolResults: r.turnResults(t)})
 }
 
 func (r *run) contextOf(t *turn) TurnContext {
@@ -204,6 +241,9 @@ func (r *run) prepareNextTurn(t *turn) (messages []*trace.Message, err error) {
 	if err != nil || update == nil {
 		return nil, err
 	}
+	if r.has(NextTurnModelForgotten) {
+		update.Model, update.Level = nil, nil
+	}
 	r.replace(update.Context, update.Model, update.Level)
 	return update.Messages, nil
 }
@@ -215,7 +255,7 @@ func (r *run) prepareRequest() error {
 		return nil
 	}
 	update, err := ask(r, func() (*RequestUpdate, error) {
-		return hook(r.ctx, RequestContext{Context: r.context, Model: r.model, Level: r.level})
+		return hook(r.hookSignal(), RequestContext{Context: r.context, Model: r.model, Level: r.level})
 	})
 	if err == nil && update != nil {
 		r.replace(update.Context, update.Model, update.Level)
@@ -243,5 +283,5 @@ func askAboutTurn[T any](r *run, hook func(context.Context, TurnContext) (T, err
 	if hook == nil {
 		return answer, nil
 	}
-	return ask(r, func() (T, error) { return hook(r.ctx, r.contextOf(t)) })
+	return ask(r, func() (T, error) { return hook(r.hookSignal(), r.contextOf(t)) })
 }

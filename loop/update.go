@@ -11,6 +11,8 @@ type updates struct {
 	closed bool
 	joins  []func() // deliveries that have begun
 	broken error    // a listener's, on one of the updates
+
+	first *trace.Result // the first update; only defects ask for it
 }
 
 // report is the tool's onUpdate; it may be called from anywhere, at any time.
@@ -21,9 +23,15 @@ func (u *updates) report(partial *trace.Result) {
 // accept makes every update in time a task of its own: while a listener is busy
 // with one, the next may already come (edge 13).
 func (u *updates) accept(partial *trace.Result) {
-	if u.closed {
-		return
+	if !u.shut() && !u.held(partial) {
+		u.deliver(partial)
 	}
+}
+
+// shut: the gate is closed.
+func (u *updates) shut() bool { return u.closed && !u.open() || u.lost() }
+
+func (u *updates) deliver(partial *trace.Result) {
 	join := u.call.run.rt.Go(func() {
 		if err := u.call.emitUpdate(partial); err != nil {
 			u.fail(err)
@@ -38,15 +46,16 @@ func (u *updates) fail(err error) {
 	if u.broken == nil {
 		u.broken = err
 	}
-	if u.closed {
+	if u.closed || u.call.run.has(UpdateErrorBreaksRun) {
 		u.call.run.breakDown(err)
 	}
 }
 
 // finish closes the gate and waits until every accepted update has been
 // delivered to every listener, so that none of them comes after the end (UPD-3).
-func (u *updates) finish() error {
-	u.closed = !u.call.run.has(LateUpdateAccepted)
+func (u *updates) finish(thrown error) error {
+	u.closed = !u.call.run.has(LateUpdateAccepted) && !(thrown != nil && u.call.run.has(GateOpenAfterThrow))
+	u.flush()
 	if u.call.run.has(UpdateNotAwaited) {
 		return nil
 	}

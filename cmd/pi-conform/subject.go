@@ -13,11 +13,13 @@ import (
 type subjectFlags struct {
 	edition      string
 	timeoutScale float64
+	talk         bool // show what the subject logs
 }
 
 func (f *subjectFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.edition, "edition", "", "edition of the contract to judge by (default: the subject's own)")
+	flags.BoolVar(&f.talk, "subject-log", false, "show what a subject in a process logs")
 	flags.Float64Var(&f.timeoutScale, "timeout-scale", 1, "multiplies all time limits of a subject in a process")
 }
 
@@ -28,6 +30,9 @@ func (p *program) open(ctx context.Context, f *subjectFlags, names, command []st
 	}
 	r := subjects.Request{
 		Command: command, Edition: f.edition, TimeoutScale: f.timeoutScale, Harness: tool(), Log: p.note,
+	}
+	if f.talk {
+		r.Talk = p.note
 	}
 	if len(names) > 0 {
 		r.Name = names[0]

@@ -89,6 +89,12 @@ func (s *Scheduler) Run() {
 // Live is the number of tasks that have begun and not ended.
 func (s *Scheduler) Live() int { return s.live }
 
+// Reset makes the scheduler as new, but keeps its coroutines for reuse. No task
+// may be live.
+func (s *Scheduler) Reset(start time.Time) {
+	s.ready, s.head, s.sleeps, s.now = s.ready[:0], 0, s.sleeps[:0], start
+}
+
 // Close ends the coroutines that are kept for reuse. Tasks that still wait are
 // left alone: answer their gates first.
 func (s *Scheduler) Close() {

@@ -2,6 +2,7 @@ package coro
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness"
@@ -16,30 +17,61 @@ type Join func(s *harness.Surroundings, sched *Scheduler) (harness.Loop, error)
 type Driver struct {
 	About harness.SubjectInfo
 	Join  Join
+
+	mu   sync.Mutex
+	free []*Scheduler // between two cases, with the coroutines of the last
 }
 
 // Info says what the subject is.
 func (d *Driver) Info() harness.SubjectInfo { return d.About }
 
-// Close does nothing: the subject lives only as long as its cases.
-func (d *Driver) Close() error { return nil }
+// Close ends the coroutines that are kept from one case to the next.
+func (d *Driver) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.free {
+		s.Close()
+	}
+	d.free = nil
+	return nil
+}
+
+func (d *Driver) scheduler() *Scheduler {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	n := len(d.free)
+	if n == 0 {
+		return New(epoch)
+	}
+	s := d.free[n-1]
+	d.free = d.free[:n-1]
+	s.Reset(epoch)
+	return s
+}
+
+func (d *Driver) giveBack(s *Scheduler) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.free = append(d.free, s)
+}
 
 // epoch is when every case begins.
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Open begins a case.
 func (d *Driver) Open(_ context.Context, sc *harness.Scenario) (harness.Session, error) {
-	sched := New(epoch)
+	sched := d.scheduler()
 	s := harness.NewSurroundings(sc, func() harness.Gate { return sched.NewGate() })
 	loop, err := d.Join(s, sched)
 	if err != nil {
 		return nil, err
 	}
 	s.Attach(loop)
-	return &session{sched: sched, surroundings: s}, nil
+	return &session{driver: d, sched: sched, surroundings: s}, nil
 }
 
 type session struct {
+	driver       *Driver
 	sched        *Scheduler
 	surroundings *harness.Surroundings
 }
@@ -79,18 +111,19 @@ const closingRounds = 1000
 
 // Close answers what still waits until every task has ended.
 func (s *session) Close() error {
-	defer s.sched.Close()
 	for range closingRounds {
+		if s.sched.Live() == 0 {
+			s.driver.giveBack(s.sched)
+			return nil
+		}
 		waited := s.surroundings.Release()
 		s.sched.Advance(24 * time.Hour)
 		s.settle()
-		if s.sched.Live() == 0 {
-			return nil
-		}
-		if !waited {
+		if !waited && s.sched.Live() > 0 {
 			break
 		}
 	}
+	s.sched.Close()
 	return &harness.SubjectError{
 		Outcome: trace.OutcomeLeaked,
 		Message: "tasks of the loop go on although every callback was answered",

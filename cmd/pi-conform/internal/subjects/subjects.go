@@ -39,6 +39,7 @@ type Request struct {
 	TimeoutScale float64           // 0 means 1
 	Harness      string            // how the harness names itself
 	Log          func(line string) // progress and notes; never nil
+	Talk         func(line string) // what the subject logs; nil if nobody wants to know
 }
 
 // Subject is a loop that is ready to run cases.
@@ -143,7 +144,7 @@ func openProcess(ctx context.Context, r Request, command protocol.Command) (*Sub
 }
 
 func options(r Request) protocol.Options {
-	o := protocol.Options{Harness: r.Harness, TimeoutScale: r.TimeoutScale, Log: r.Log}
+	o := protocol.Options{Harness: r.Harness, TimeoutScale: r.TimeoutScale, Log: r.Talk}
 	for _, e := range edition.Known() {
 		o.Editions = append(o.Editions, string(e))
 	}

@@ -1,0 +1,119 @@
+package fuzz
+
+import (
+	"context"
+	"errors"
+
+	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// Kinds of what is found besides the ids of rules: these, and the outcomes of
+// recordings that did not come to their end, such as crashed and hung.
+const (
+	// Differential: the subject does something other than the oracle, and breaks
+	// no rule by it.
+	Differential = "differential"
+	// NotDeterministic: one case gave two normal forms.
+	NotDeterministic = "not deterministic"
+)
+
+// wrong is what is wrong with a recording.
+type wrong struct {
+	kind    string
+	level   conformance.Level // of a rule
+	message string
+	entries []int
+}
+
+// court runs cases on a subject and judges them.
+type court struct {
+	driver       harness.Driver
+	oracle       harness.Driver
+	differential bool
+	rules        []conformance.Rule
+	limits       harness.Limits
+}
+
+func (c *court) record(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error) {
+	if c.oracle == nil {
+		return harness.Run(ctx, c.driver, sc, p, c.limits)
+	}
+	return harness.RunPredicted(ctx, c.driver, c.oracle, sc, p, c.limits)
+}
+
+// judge says what is wrong with a recording; nil if nothing is. A broken rule
+// comes first, then how the recording ended, then what the oracle says.
+func (c *court) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
+	v := conformance.Check(rec.Trace, c.rules, conformance.InEdition(sc.Edition))
+	if f := v.First(); f != nil && f.Level == conformance.Must {
+		return &wrong{kind: f.Rule, level: f.Level, message: f.Message, entries: f.Entries}, nil
+	}
+	last := len(rec.Trace.Entries) - 1
+	end := &rec.Trace.Entries[last]
+	if end.Outcome != trace.OutcomeComplete && end.Outcome != trace.OutcomeDeadlock {
+		return &wrong{kind: string(end.Outcome), message: end.Message, entries: []int{last}}, nil
+	}
+	if !c.differential {
+		return nil, nil
+	}
+	return c.compare(ctx, sc, rec)
+}
+
+// compare says where the subject parts from the oracle.
+func (c *court) compare(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
+	want, err := harness.RunCase(ctx, c.oracle, harness.Case{Scenario: sc, Schedule: rec.Schedule}, c.limits)
+	if err != nil {
+		return nil, err
+	}
+	common := shared(want.Trace.Header.Evidence, rec.Trace.Header.Evidence)
+	i, difference := trace.FirstDiff(trace.Project(want.Trace, common...), trace.Project(rec.Trace, common...))
+	if i < 0 {
+		return nil, nil
+	}
+	return &wrong{kind: Differential, message: "the oracle (a) and the subject (b) part: " + difference}, nil
+}
+
+func shared(a, b []trace.Evidence) []trace.Evidence {
+	var both []trace.Evidence
+	for _, e := range a {
+		for _, other := range b {
+			if e == other {
+				both = append(both, e)
+			}
+		}
+	}
+	return both
+}
+
+// unsupported reports whether the subject lacks what a case needs.
+func unsupported(err error) bool {
+	var u *harness.UnsupportedError
+	return errors.As(err, &u)
+}
+
+// Nondeterminism says that one case gave two normal forms.
+type Nondeterminism struct {
+	Replay     int    // number of the replay that differed, from 1
+	Entry      int    // of the normal form
+	Difference string // both sides
+}
+
+// Repeat replays a case n times and compares the normal forms with that of the
+// recording. It is nil if all are the same.
+func Repeat(ctx context.Context, d harness.Driver, sc *harness.Scenario, rec *harness.Recording, n int, lim harness.Limits) (*Nondeterminism, error) {
+	hash := trace.Hash(rec.Trace)
+	for i := range n {
+		again, err := harness.RunCase(ctx, d, harness.Case{Scenario: sc, Schedule: rec.Schedule}, lim)
+		if err != nil {
+			return nil, err
+		}
+		if trace.Hash(again.Trace) == hash {
+			continue
+		}
+		entry, difference := trace.FirstDiff(rec.Trace, again.Trace)
+		return &Nondeterminism{Replay: i + 1, Entry: entry, Difference: difference}, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,199 @@
+package fuzz
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pi-conform/pi-conform/harness"
+)
+
+// Cost says how hard a case is to understand. Less comes first by size, then by
+// departures, then by the rest.
+type Cost struct {
+	Size       int // of the scenario
+	Departures int // from the default order, in the run
+	Labels     int // of the schedule
+	Length     int // actions of the run
+}
+
+func (c Cost) less(o Cost) bool {
+	return slices.Compare(
+		[]int{c.Size, c.Departures, c.Labels, c.Length},
+		[]int{o.Size, o.Departures, o.Labels, o.Length}) < 0
+}
+
+// Shrunk is a case that is as small as the minimiser could make it.
+type Shrunk struct {
+	// Case names in its schedule only what departs from the default order, in
+	// the sense of [harness.Replay].
+	Case      harness.Case
+	Recording *harness.Recording
+	Cost      Cost
+	Runs      int // how many it took
+
+	wrong *wrong
+}
+
+// minimiser makes a case smaller for as long as the same thing is wrong with it.
+type minimiser struct {
+	court  *court
+	kind   string
+	budget int
+	best   Shrunk
+	// spent says that the budget is, or that the subject could not be run.
+	spent bool
+}
+
+// minimise gives the smallest case that it finds, within that many runs, in which
+// the same kind of thing is wrong. Nil means that the case itself did not show it
+// again.
+func (c *court) minimise(ctx context.Context, first harness.Case, kind string, budget int) *Shrunk {
+	m := &minimiser{court: c, kind: kind, budget: budget}
+	start := harness.Case{Scenario: clone(first.Scenario), Schedule: first.Schedule}
+	tidy(start.Scenario)
+	again := m.try(ctx, start)
+	if again == nil {
+		return nil
+	}
+	m.best = *again
+	for improved := true; improved && !m.spent; {
+		improved = m.schedule(ctx)
+		improved = m.structure(ctx) || improved
+		improved = m.fewerDepartures(ctx) || improved
+	}
+	m.best.Runs = budget - m.budget
+	return &m.best
+}
+
+// try runs a case; nil if the thing is not wrong with it.
+func (m *minimiser) try(ctx context.Context, c harness.Case) *Shrunk {
+	replay := harness.NewReplay(c.Schedule)
+	s := m.run(ctx, c.Scenario, replay)
+	if s == nil {
+		return nil
+	}
+	if skipped := replay.Skipped(); len(skipped) > 0 {
+		c.Schedule = slices.DeleteFunc(slices.Clone(c.Schedule), func(label string) bool {
+			i := slices.Index(skipped, label)
+			if i >= 0 {
+				skipped = slices.Delete(skipped, i, i+1)
+			}
+			return i >= 0
+		})
+	}
+	s.Case.Schedule = c.Schedule
+	s.Cost.Labels = len(c.Schedule)
+	return s
+}
+
+func (m *minimiser) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) *Shrunk {
+	if m.budget <= 0 || ctx.Err() != nil {
+		m.spent = true
+		return nil
+	}
+	m.budget--
+	counting := &departures{policy: p}
+	rec, err := m.court.record(ctx, sc, counting)
+	if err != nil {
+		m.spent = !unsupported(err)
+		return nil
+	}
+	w, err := m.court.judge(ctx, sc, rec)
+	if err != nil || w == nil || w.kind != m.kind {
+		return nil
+	}
+	return &Shrunk{
+		Case: harness.Case{Scenario: sc, Schedule: rec.Schedule}, Recording: rec, wrong: w,
+		Cost: Cost{Size: sizeOf(sc), Departures: counting.n, Labels: len(rec.Schedule), Length: len(rec.Schedule)},
+	}
+}
+
+// departures counts choices other than the default.
+type departures struct {
+	policy harness.Policy
+	n      int
+}
+
+func (d *departures) Choose(enabled []harness.Action) int {
+	i := d.policy.Choose(enabled)
+	if i > 0 {
+		d.n++
+	}
+	return i
+}
+
+// accept takes over what costs less.
+func (m *minimiser) accept(s *Shrunk) bool {
+	if s == nil || !s.Cost.less(m.best.Cost) {
+		return false
+	}
+	m.best = *s
+	return true
+}
+
+// schedule drops labels: all, then the tail and other parts, ever smaller.
+func (m *minimiser) schedule(ctx context.Context) bool {
+	if len(m.best.Case.Schedule) == 0 {
+		return false
+	}
+	improved := m.accept(m.try(ctx, m.withSchedule(nil)))
+	for size := (len(m.best.Case.Schedule) + 1) / 2; size > 0 && !m.spent; size /= 2 {
+		for end := len(m.best.Case.Schedule); end > 0 && !m.spent; end -= size {
+			labels := m.best.Case.Schedule
+			end = min(end, len(labels))
+			fewer := slices.Concat(labels[:max(0, end-size)], labels[end:])
+			improved = m.accept(m.try(ctx, m.withSchedule(fewer))) || improved
+		}
+	}
+	return improved
+}
+
+func (m *minimiser) withSchedule(labels []string) harness.Case {
+	return harness.Case{Scenario: m.best.Case.Scenario, Schedule: labels}
+}
+
+// structure cuts the scenario, by the schedule as it is and by the default order.
+func (m *minimiser) structure(ctx context.Context) bool {
+	improved := false
+	for i := 0; !m.spent; {
+		all := cuts(m.best.Case.Scenario)
+		if i >= len(all) {
+			return improved
+		}
+		smaller := clone(m.best.Case.Scenario)
+		all[i](smaller)
+		tidy(smaller)
+		if m.smaller(ctx, smaller) {
+			improved = true // what comes next has moved to this place
+			continue
+		}
+		i++
+	}
+	return improved
+}
+
+func (m *minimiser) smaller(ctx context.Context, sc *harness.Scenario) bool {
+	if sizeOf(sc) >= m.best.Cost.Size {
+		return false
+	}
+	if m.accept(m.try(ctx, harness.Case{Scenario: sc, Schedule: m.best.Case.Schedule})) {
+		return true
+	}
+	return len(m.best.Case.Schedule) > 0 && m.accept(m.try(ctx, harness.Case{Scenario: sc}))
+}
+
+// searchRuns bounds the search for a schedule with fewer departures.
+const searchRuns = 200
+
+// fewerDepartures looks for a schedule that is nearer to the default order.
+func (m *minimiser) fewerDepartures(ctx context.Context) bool {
+	left := searchRuns
+	for bound := 1; bound < m.best.Cost.Departures; bound++ {
+		for x := harness.NewExhaustive().Within(bound); left > 0 && !m.spent && x.Next(); left-- {
+			if m.accept(m.run(ctx, m.best.Case.Scenario, x)) {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,151 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"math"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// What the defects of a call do. Without a defect each of these functions is
+// what the first sentence of its comment says.
+
+var errNoContent = errors.New("panic: runtime error: the result has no content")
+
+// prepared comes after the preparation of a call: nothing happens.
+func (c *call) prepared() error {
+	c.run.notes.note(c)
+	switch {
+	case c.run.has(AfterHookForUnexecuted) && c.done:
+		c.askAfter()
+	case c.run.has(StartAgainAfterHook) && c.run.config.Hooks.BeforeToolCall != nil:
+		return c.emitStart()
+	}
+	return nil
+}
+
+// skipped reports whether queued steering makes the call needless: it does not.
+func (c *call) skipped() bool {
+	steered := c.run.config.steered
+	return c.run.has(SteeringSkipsBatch) && steered != nil && steered()
+}
+
+// startArguments are those that the model gave.
+func (c *call) startArguments() trace.Value {
+	if c.run.has(StartWithPreparedArguments) && c.args != nil {
+		return c.args
+	}
+	return c.block.Arguments
+}
+
+// updateArguments are those that the model gave.
+func (c *call) updateArguments() trace.Value {
+	if c.run.has(UpdateWithPreparedArguments) {
+		return c.args
+	}
+	return c.block.Arguments
+}
+
+// hookContext is the run's context.
+func (c *call) hookContext() *Context {
+	if !c.run.has(HookSeesStaleContext) {
+		return c.run.context
+	}
+	stale := *c.run.context
+	stale.Messages = stale.Messages[:max(0, len(stale.Messages)-1)]
+	return &stale
+}
+
+// endless reports whether the call gets no end, or has had it: false.
+func (c *call) endless() bool {
+	switch {
+	case c.run.has(ResultsKeyedByTool):
+		c.run.notes.keep(c)
+	case c.run.has(EndBeforeAfterHook):
+		return c.ended
+	case c.run.has(NoEndForThrowingTool):
+		return c.tool != nil && c.isError
+	case c.run.has(NoEndForUnknownTool):
+		return c.run.tool(c.block.Name) == nil
+	}
+	return false
+}
+
+// told is the result that the model is told: the call's.
+func (c *call) told() *trace.Result {
+	switch {
+	case c.run.has(HookChangeMissingFromMessage) && c.given != nil:
+		return c.given
+	case c.run.has(ResultsKeyedByTool):
+		return c.run.notes.byTool[c.block.Name]
+	}
+	return c.result
+}
+
+// merged is the one object with the members of the other put into it, level by
+// level.
+func merged(into, from trace.Value) trace.Value {
+	if into.Kind() != '{' || from.Kind() != '{' {
+		return from
+	}
+	all := members(into)
+	for name, value := range members(from) {
+		if have := all[name]; have != nil {
+			value = merged(have, value)
+		}
+		all[name] = value
+	}
+	return objectOf(all)
+}
+
+// await runs the tool and waits for it.
+func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, error) {
+	switch {
+	case c.run.has(AbortDropsTool):
+		return c.awaitUntilAbort(execute)
+	case c.run.has(RaceOnResults):
+		return ask(c.run, func() (*trace.Result, error) {
+			result, err := execute()
+			c.run.notes.results = append(c.run.notes.results, result) // outside of loop code
+			return result, err
+		})
+	}
+	result, err := ask(c.run, execute)
+	if c.run.has(AbortHangsOnTool) && c.run.aborted() {
+		c.run.hang()
+	}
+	return result, err
+}
+
+// awaitUntilAbort waits for the tool only until the run is aborted.
+func (c *call) awaitUntilAbort(execute func() (*trace.Result, error)) (result *trace.Result, err error) {
+	err = errors.New(textAborted)
+	ctx, cancel := context.WithCancel(c.run.ctx)
+	defer cancel()
+	c.run.rt.Go(func() {
+		r, e := ask(c.run, execute)
+		if ctx.Err() == nil {
+			result, err = r, e
+			cancel()
+		}
+	})
+	c.run.rt.Await(func() { _ = c.run.rt.Sleep(ctx, math.MaxInt64) })
+	return result, err
+}
+
+// aWhile is longer than anybody waits.
+const aWhile = 365 * 24 * time.Hour
+
+// hang waits for something that does not come.
+func (r *run) hang() {
+	r.rt.Await(func() { _ = r.rt.Sleep(context.Background(), time.Hour) })
+}
+
+// leak leaves a task behind.
+func (r *run) leak() {
+	r.rt.Go(func() {
+		r.rt.Await(func() { _ = r.rt.Sleep(context.Background(), aWhile) })
+	})
+}

@@ -1,0 +1,167 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// notes is what only defects remember of a run.
+type notes struct {
+	last       *call                    // the call that was begun last
+	byTool     map[string]*trace.Result // results by the name of the tool
+	gateClosed bool                     // one gate for all calls of a batch
+	buffered   *updates                 // whose update waits in the one buffer
+	buffer     *trace.Result            // that update
+	results    []*trace.Result
+}
+
+// note takes in that a call has been begun.
+func (n *notes) note(c *call) { n.last, n.gateClosed = c, false }
+
+// keep takes in the result of a call.
+func (n *notes) keep(c *call) {
+	if n.byTool == nil {
+		n.byTool = map[string]*trace.Result{}
+	}
+	n.byTool[c.block.Name] = c.result
+}
+
+// What the defects of a run do. Without a defect each of these functions is what
+// the first sentence of its comment says.
+
+// hookSignal is the run's signal.
+func (r *run) hookSignal() context.Context { return r.signalUnless(SignalMissingFromHooks) }
+
+// toolSignal is the run's signal.
+func (r *run) toolSignal() context.Context { return r.signalUnless(SignalMissingFromTools) }
+
+// modelSignal is the run's signal.
+func (r *run) modelSignal() context.Context { return r.signalUnless(SignalMissingFromModel) }
+
+func (r *run) signalUnless(d Defect) context.Context {
+	if r.has(d) {
+		return nil
+	}
+	return r.ctx
+}
+
+// now is the time on the runtime's clock.
+func (r *run) now() time.Time {
+	if r.has(WallClockUsed) {
+		return time.Now()
+	}
+	return r.rt.Now()
+}
+
+// turnResults are the turn's results.
+func (r *run) turnResults(t *turn) []*trace.Message {
+	n := len(t.results)
+	switch {
+	case n == 0:
+	case r.has(LastResultMissingFromTurnEnd):
+		return t.results[:n-1]
+	case r.has(TurnResultsSwapped):
+		return append(t.results[n-1:n:n], t.results[:n-1]...)
+	}
+	return t.results
+}
+
+// executesCallsOfFailed reports whether a failed message's calls are executed
+// all the same: they are not.
+func (r *run) executesCallsOfFailed(t *turn) bool {
+	switch {
+	case len(t.message.ToolCalls()) == 0:
+		return false
+	case r.has(ErrorMessageCallsExecuted):
+		return t.message.StopReason == trace.StopError
+	}
+	return r.has(AbortedMessageCalls) && t.message.StopReason == trace.StopAborted
+}
+
+// pollInVain looks at a queue although the run is over: it does not.
+func (r *run) pollInVain(t *turn) {
+	if r.has(SteeringDrainedByDyingRun) && r.failed(t) || r.has(PolledAfterStop) && !r.failed(t) {
+		_, _ = r.poll(r.config.Steering)
+	}
+}
+
+// steerNow puts queued messages between a message and the results of its calls.
+func (r *run) steerNow() error {
+	queued, err := r.poll(r.config.Steering)
+	for _, m := range queued {
+		if err := r.emitMessage(m); err != nil {
+			return err
+		}
+		r.add(m)
+	}
+	return err
+}
+
+// endWhilePreparing tells of a message's end, and prepares its first call while
+// listeners are still busy with that.
+func (r *run) endWhilePreparing(m *trace.Message) (err error) {
+	told := r.rt.Go(func() { err = r.emit(&trace.Event{Type: trace.MessageEnd, Message: m}) })
+	if calls := m.ToolCalls(); len(calls) > 0 && m.StopReason == trace.StopToolUse {
+		(&call{run: r, message: m, block: calls[0]}).prepare()
+	}
+	r.rt.Await(told)
+	return err
+}
+
+var errClosedTwice = errors.New("panic: close of closed channel")
+
+// steered reports whether steering is queued.
+func (a *Agent) steered() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.steering.waiting) > 0
+}
+
+// stamp changes messages in place that are somebody else's.
+func stamp(messages []*trace.Message, at time.Time) {
+	for _, m := range messages {
+		m.Timestamp = at.UnixMilli()
+	}
+}
+
+// tellAtOnce calls the listeners at once; each of them still before the next
+// event.
+func (a *Agent) tellAtOnce(ctx context.Context, ev *trace.Event) (err error) {
+	var joins []func()
+	for l := a.listenerAfter(0); l != nil; l = a.listenerAfter(l.number) {
+		joins = append(joins, a.rt.Go(func() { err = errors.Join(err, l.listen(ctx, ev)) }))
+	}
+	for _, join := range joins {
+		a.rt.Await(join)
+	}
+	return err
+}
+
+// tellByIndex calls the listeners by their index in a list that may get shorter
+// meanwhile.
+func (a *Agent) tellByIndex(ctx context.Context, ev *trace.Event) error {
+	for i := 0; ; i++ {
+		l := a.listenerAt(i)
+		if l == nil {
+			return nil
+		}
+		if i > 0 {
+			a.rt.Await(nothing)
+		}
+		if err := l.listen(ctx, ev); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Agent) listenerAt(i int) *subscription {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if i >= len(a.listeners.subscribed) {
+		return nil
+	}
+	return a.listeners.subscribed[i]
+}
