@@ -11,6 +11,7 @@ import (
 var catalogue = slices.Concat(
 	runRules, turnRules, messageRules, toolRules, parallelRules, updateRules,
 	lengthRules, abortRules, queueRules, stateRules, listenerRules, contextRules,
+	sessionRules, viewRules,
 )
 
 // Catalogue are all rules, in the order in which findings at one place are

@@ -273,6 +273,9 @@ func (e *expecter) outgoing(kind callbackKind) []*message {
 func (e *expecter) forTheModel(messages []*message) []*message {
 	kept := make([]*message, 0, len(messages))
 	for _, m := range messages {
+		if m == nil {
+			continue
+		}
 		switch m.Role {
 		case trace.RoleUser, trace.RoleAssistant, trace.RoleToolResult, trace.RoleSystem:
 			kept = append(kept, m)

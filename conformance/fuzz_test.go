@@ -74,7 +74,7 @@ func mutate(traces []*trace.Trace, tape []byte) *trace.Trace {
 		case 6:
 			x.Kind = tr.Entries[other].Kind
 		case 7:
-			bareEntry(x, tape[0])
+			bareEntry(x, tape[1])
 		}
 	}
 	return &tr
@@ -82,12 +82,17 @@ func mutate(traces []*trace.Trace, tape []byte) *trace.Trace {
 
 // bareEntry takes out of an entry what a rule might take for granted.
 func bareEntry(x *trace.Entry, which byte) {
-	switch which >> 3 & 3 {
+	switch which & 3 {
 	case 0:
 		x.Event = &trace.Event{Type: "tool_execution_end", ToolCallID: "c1"}
 	case 1:
 		x.Event = &trace.Event{Type: "message_end", Message: &trace.Message{Role: "odd"}}
 	case 2:
+		if x.Answer != nil && which&4 != 0 {
+			none := []*trace.Message{nil}
+			x.Answer = &trace.Answer{Messages: none, Sync: []*trace.Result{nil}, Hook: &trace.HookAnswer{Append: none, Messages: none, Drop: -2}}
+			return
+		}
 		x.Answer, x.Payload = nil, nil
 	case 3:
 		x.Event = &trace.Event{Type: "turn_end", ToolResults: []*trace.Message{nil}, Messages: []*trace.Message{nil}}

@@ -11,6 +11,7 @@ import (
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/loop/view"
 )
 
 // A story is told by a scenario, as case files write it, and labels; what comes
@@ -25,7 +26,11 @@ func tell(t testing.TB, scenario, labels string) *trace.Trace {
 		t.Fatal(err)
 	}
 	replay := harness.NewReplay(strings.Fields(labels))
-	rec, err := harness.Run(context.Background(), reference.New(), c.Case.Scenario, replay, harness.Limits{})
+	driver := reference.New()
+	if strings.HasPrefix(scenario, viewed) {
+		driver = harness.WithViews(driver, view.Reducer{})
+	}
+	rec, err := harness.Run(context.Background(), driver, c.Case.Scenario, replay, harness.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,6 +70,10 @@ func nameOf(e *trace.Entry) string {
 		return "read:" + e.Name + "/" + strconv.Itoa(e.N)
 	case trace.KindEvent:
 		return nameOfEvent(e.Event)
+	case trace.KindView:
+		if e.View.Input != nil {
+			return "view:" + e.View.Input.ToolCallID
+		}
 	case trace.KindRetained, trace.KindEnd:
 	}
 	return string(e.Kind)

@@ -44,10 +44,8 @@ func tidy(sc *harness.Scenario) {
 		}
 	}
 	maps.DeleteFunc(sc.Calls, func(key string, _ harness.ToolScript) bool { return !reached(made, key) })
-	for _, hook := range sc.Hooks {
-		maps.DeleteFunc(hook.Answers, func(key string, _ harness.HookReply) bool {
-			return key != "" && key[0] == 'c' && !reached(made, key)
-		})
+	for _, name := range [...]string{trace.HookPrepareArguments, trace.HookBeforeToolCall, trace.HookAfterToolCall} {
+		maps.DeleteFunc(sc.Hooks[name].Answers, func(key string, _ harness.HookReply) bool { return !reached(made, key) })
 	}
 	sc.Config.Hooks = nil
 	sc.Complete()

@@ -157,7 +157,7 @@ func (c *call) execute() error {
 	if c.done {
 		return nil
 	}
-	begun := c.run.rt.Now()
+	begun := c.run.now()
 	updates := &updates{call: c}
 	result, err := c.await(func() (*trace.Result, error) {
 		return c.tool.Execute(c.run.toolSignal(), Execution{ID: c.block.ID, Args: c.args, Call: c.block}, updates.report)
@@ -213,7 +213,7 @@ func (c *call) measure(begun time.Time) {
 	if !c.run.is.durations {
 		return
 	}
-	ms := c.run.rt.Now().Sub(begun).Round(time.Millisecond).Milliseconds()
+	ms := c.run.now().Sub(begun).Round(time.Millisecond).Milliseconds()
 	c.durationMs = &ms
 }
 

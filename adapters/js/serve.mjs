@@ -96,15 +96,18 @@ export class Server {
 		return surroundings;
 	}
 
-	// One turn of the event loop lets every microtask run, whatever they start.
+	// One turn of the event loop lets every microtask run, whatever they start. A
+	// loop that asks for turns of its own is given them.
 	#sync(message) {
 		const session = this.#session(message);
 		this.#settling = true;
-		setImmediate(() => {
+		const turn = () => {
+			if (this.#adapter.busy?.()) return setImmediate(turn);
 			this.#settling = false;
 			this.#write({ type: "synced", re: message.id, ...session.status() });
 			this.#pump();
-		});
+		};
+		setImmediate(turn);
 		return LATER;
 	}
 

@@ -9,7 +9,9 @@ import { LowLevelForm } from "./lowlevel.mjs";
 import { loadPackage } from "./package.mjs";
 import { releaseOf } from "./release.mjs";
 
-const found = await loadPackage(process.env.PI_CONFORM_PACKAGE, process.cwd()).catch((error) => {
+const NAMES = ["@earendil-works/pi-agent-core", "@mariozechner/pi-agent-core"];
+
+const found = await loadPackage(process.env.PI_CONFORM_PACKAGE, process.cwd(), NAMES).catch((error) => {
 	process.stderr.write(`pi-conform: ${error.message}\n`);
 	process.exit(2);
 });

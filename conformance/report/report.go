@@ -1,6 +1,6 @@
 // Package report holds what came of judging a subject: a value that is written
-// as JSON, printed on a console, and compared with others. It never runs
-// anything.
+// as JSON, JUnit, Markdown and a badge, merged with those of other shards, and
+// compared with that of another run. It never runs anything.
 package report
 
 import (
@@ -18,12 +18,16 @@ type Report struct {
 	Subject   Subject   `json:"subject"`
 	Edition   string    `json:"edition"`
 	Seed      uint64    `json:"seed"`
-	Cases     int       `json:"cases"`     // that were run
-	Schedules int       `json:"schedules"` // that were run, of all cases together
+	Plan      Plan      `json:"plan,omitzero"`
+	Shard     *Shard    `json:"shard,omitzero"` // the part of the plan that was run; absent for the whole
+	Cases     int       `json:"cases"`          // that were run
+	Schedules int       `json:"schedules"`      // that were run, of all cases together
 	Rules     []Rule    `json:"rules"`
+	Results   []Result  `json:"results,omitzero"` // of every case of the plan, by name
 	Findings  []Finding `json:"findings"`
 	Unclear   []Unclear `json:"inconclusive"`
 	Skipped   []Skipped `json:"skipped,omitzero"` // cases that the subject lacks something for
+	Stale     []Stale   `json:"stale,omitzero"`   // expected failures that did not happen
 	Partial   bool      `json:"partial,omitzero"` // the run was interrupted or cut short
 	Notes     []string  `json:"notes,omitzero"`
 }
@@ -34,6 +38,20 @@ type Subject struct {
 	Version  string `json:"version,omitempty"`
 	Language string `json:"language,omitempty"`
 	Barrier  string `json:"barrier,omitempty"`
+}
+
+// Plan is what a run sets out to do. Two shards belong together only if their
+// plans are the same.
+type Plan struct {
+	ID        string `json:"id,omitempty"`      // digest of all that decides what is run and how it is judged
+	Cases     int    `json:"cases,omitzero"`    // in all shards together
+	Schedules int    `json:"schedules,omitzero"` // drawn ones of each case, besides its own
+}
+
+// Shard is one of Count parts of a plan; Index counts from 1.
+type Shard struct {
+	Index int `json:"index"`
+	Count int `json:"count"`
 }
 
 // Rule is what came of one rule over all schedules.
@@ -47,35 +65,91 @@ type Rule struct {
 	Reason    string             `json:"reason,omitempty"` // why it is not applicable
 }
 
+// Result is what came of one case.
+type Result struct {
+	Case      string `json:"case"`
+	Status    Status `json:"status"`
+	Schedules int    `json:"schedules"`
+	// Rules that the case broke, of every level.
+	Rules []string `json:"rules,omitzero"`
+	// Message says why, of a case that neither passed nor broke a rule.
+	Message string `json:"message,omitempty"`
+}
+
+// Status is what came of one case: one answer, the worst that there is.
+type Status string
+
+// The statuses of a case, from the worst on.
+const (
+	StatusFailed        Status = "failed"         // a MUST rule was broken
+	StatusCrashed       Status = "crashed"        // the subject died
+	StatusTimeout       Status = "timeout"        // the subject did not come to rest in time
+	StatusFlaky         Status = "flaky"          // one schedule gave different traces
+	StatusInconclusive  Status = "inconclusive"   // a bound of the harness was reached
+	StatusExpected      Status = "expected"       // it failed as the baseline says
+	StatusNotRun        Status = "not run"        // the run ended before its turn came
+	StatusNotApplicable Status = "not applicable" // the subject lacks what the case needs
+	StatusPassed        Status = "passed"
+)
+
+// Bad reports whether the status is one that somebody has to look into.
+func (s Status) Bad() bool {
+	switch s {
+	case StatusFailed, StatusCrashed, StatusTimeout, StatusFlaky, StatusInconclusive:
+		return true
+	case StatusExpected, StatusNotRun, StatusNotApplicable, StatusPassed:
+	}
+	return false
+}
+
 // Finding is a rule that was broken by a case. Of several schedules of the case
 // that break it, the first is kept.
 type Finding struct {
-	Rule      string            `json:"rule"`
-	Level     conformance.Level `json:"level"`
-	Message   string            `json:"message"`
-	Case      string            `json:"case"`
-	Schedule  []string          `json:"schedule"`
-	Seed      *uint64           `json:"seed,omitzero"` // that drew the schedule; absent for the case's own
-	Entries   []int             `json:"entries"`       // of Trace, those that clash
-	Count     int               `json:"count"`         // schedules of the case that break the rule
-	Replay    string            `json:"replay"`        // the command that shows it again
-	Trace     *trace.Trace      `json:"-"`
-	Reference *trace.Trace      `json:"-"` // the reference in the same case
+	Rule     string            `json:"rule"`
+	Level    conformance.Level `json:"level"`
+	Message  string            `json:"message"`
+	Case     string            `json:"case"`
+	Number   int               `json:"number,omitzero"` // of the schedule among those of the case; 0 is the case's own
+	Schedule []string          `json:"schedule"`
+	Seed     *uint64           `json:"seed,omitzero"` // that drew the schedule; absent for the case's own
+	Entries  []int             `json:"entries"`       // of Trace, those that clash
+	Count    int               `json:"count"`         // schedules of the case that break the rule
+	Replay   string            `json:"replay"`        // the command that shows it again
+	// Expected is the reason that the baseline gives for it; empty if it was not
+	// expected.
+	Expected  string       `json:"expected,omitempty"`
+	Trace     *trace.Trace `json:"-"`
+	Reference *trace.Trace `json:"-"` // the reference in the same case
 }
 
 // Unclear is a schedule that gave no verdict.
 type Unclear struct {
 	Case     string        `json:"case"`
+	Number   int           `json:"number,omitzero"` // of the schedule among those of the case
 	Schedule []string      `json:"schedule,omitzero"`
 	Outcome  trace.Outcome `json:"outcome"`
 	Message  string        `json:"message"`
+	Expected string        `json:"expected,omitempty"`
 }
+
+// Unsteady is the outcome of a schedule that gave different traces when it was
+// recorded several times.
+const Unsteady trace.Outcome = "unsteady"
 
 // Skipped is a case that says nothing about the subject, because that lacks what
 // the case needs.
 type Skipped struct {
 	Case  string `json:"case"`
 	Needs string `json:"needs"` // the capability
+}
+
+// Stale is an expected failure that did not happen although everything that it
+// speaks of was run.
+type Stale struct {
+	File  string `json:"file"`
+	Line  int    `json:"line"`
+	Match string `json:"match"`
+	Rule  string `json:"rule,omitempty"`
 }
 
 // Counts are how many rules have each status.
@@ -87,13 +161,41 @@ func (r *Report) Counts() map[conformance.Status]int {
 	return counts
 }
 
-// Broken are the findings of that level.
+// Exercised reports whether any rule was exercised at all.
+func (r *Report) Exercised() bool {
+	for _, rule := range r.Rules {
+		if rule.Exercised > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Broken are the findings of that level that were not expected.
 func (r *Report) Broken(level conformance.Level) []Finding {
 	var found []Finding
 	for _, f := range r.Findings {
-		if f.Level == level {
+		if f.Level == level && f.Expected == "" {
 			found = append(found, f)
 		}
 	}
 	return found
+}
+
+// Unexpected are the schedules without a verdict that were not expected.
+func (r *Report) Unexpected() []Unclear {
+	var found []Unclear
+	for _, u := range r.Unclear {
+		if u.Expected == "" {
+			found = append(found, u)
+		}
+	}
+	return found
+}
+
+// ExpectedFailures is how many findings and schedules without a verdict the
+// baseline foresaw.
+func (r *Report) ExpectedFailures() int {
+	return len(r.Findings) + len(r.Unclear) - len(r.Unexpected()) -
+		len(r.Broken(conformance.Must)) - len(r.Broken(conformance.Should)) - len(r.Broken(conformance.Robust))
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash/fnv"
 	"slices"
-	"strings"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -27,6 +26,8 @@ type Options struct {
 	Rules     []conformance.Rule // nil means all
 	Schedules int                // drawn schedules of each case, besides its own
 	Seed      uint64             // from which they are drawn
+	Shard     report.Shard       // the part to run; the zero value means all
+	Skipped   []report.Skipped   // cases that were left out, for the report
 	Jobs      int                // cases run at a time; at least 1
 	MaxFail   int                // stop after so many MUST findings; 0 means never
 	// Oracle predicts what the subject will wait for, so that a process can be
@@ -52,6 +53,8 @@ type Progress struct {
 	Skipped   bool // the subject lacks what the case needs
 	Done      int  // cases done so far
 	Cases     int  // cases in all
+	Result    report.Result
+	Findings  []report.Finding
 }
 
 // Run runs the cases and judges them. Cases that are written for another
@@ -62,17 +65,17 @@ func Run(ctx context.Context, d harness.Driver, cases []*harness.CaseFile, o Opt
 	cases = slices.DeleteFunc(slices.Clone(cases), func(c *harness.CaseFile) bool {
 		return c.Pinned && c.Case.Scenario.Edition != o.Edition
 	})
-	r.total = len(cases)
+	mine := r.plan(cases)
 	ctx, r.stop = context.WithCancel(ctx)
 	defer r.stop()
 	group, work := errgroup.WithContext(ctx)
 	group.SetLimit(max(1, o.Jobs))
-	for _, c := range cases {
+	for _, part := range mine {
 		group.Go(func() error {
 			if work.Err() != nil {
 				return nil
 			}
-			return r.runCase(work, c)
+			return r.runCase(work, part)
 		})
 	}
 	if err := group.Wait(); err != nil && ctx.Err() == nil {
@@ -86,7 +89,7 @@ type run struct {
 	driver harness.Driver
 	o      Options
 	stop   context.CancelFunc
-	total  int
+	shared report.Report // what is known before anything is run
 
 	mu        sync.Mutex
 	done      int
@@ -95,6 +98,7 @@ type run struct {
 	findings  []report.Finding
 	unclear   []report.Unclear
 	skipped   []report.Skipped
+	results   map[string]report.Result
 	failures  int
 }
 
@@ -105,19 +109,20 @@ func newRun(d harness.Driver, o Options) *run {
 	if o.Replay == nil {
 		o.Replay = func(token string) string { return "pi-conform replay " + token }
 	}
-	r := &run{driver: d, o: o, rules: make([]report.Rule, len(o.Rules))}
+	r := &run{driver: d, o: o, rules: make([]report.Rule, len(o.Rules)), results: map[string]report.Result{}}
 	for i, rule := range o.Rules {
 		r.rules[i] = report.Rule{ID: rule.ID, Level: rule.LevelIn(o.Edition)}
 	}
 	return r
 }
 
-// runCase runs a case by its own schedule, and by as many drawn ones as asked.
-func (r *run) runCase(ctx context.Context, c *harness.CaseFile) error {
+// runCase runs a case by those of its schedules that are to be run.
+func (r *run) runCase(ctx context.Context, p part) error {
+	c := p.file
 	scenario := *c.Case.Scenario
 	scenario.Name, scenario.Edition = c.Name, r.o.Edition
 	result := caseResult{name: c.Name}
-	for n := range 1 + r.o.Schedules {
+	for _, n := range p.schedules {
 		policy, seed := Schedule(c, r.o.Seed, n)
 		rec, err := r.record(ctx, &scenario, policy)
 		if ctx.Err() != nil {
@@ -131,7 +136,7 @@ func (r *run) runCase(ctx context.Context, c *harness.CaseFile) error {
 		if err != nil {
 			return fmt.Errorf("case %s: %w", c.Name, err)
 		}
-		r.judge(ctx, &result, &scenario, rec, seed)
+		r.judge(ctx, &result, &scenario, rec, drawn{n, seed})
 	}
 	r.finish(&result)
 	return nil
@@ -172,14 +177,20 @@ type caseResult struct {
 	unclear   []report.Unclear
 }
 
-func (r *run) judge(ctx context.Context, to *caseResult, sc *harness.Scenario, rec *harness.Recording, seed *uint64) {
+// drawn says which schedule of a case it is, and the seed of one that was drawn.
+type drawn struct {
+	number int
+	seed   *uint64
+}
+
+func (r *run) judge(ctx context.Context, to *caseResult, sc *harness.Scenario, rec *harness.Recording, by drawn) {
 	verdict := conformance.Check(rec.Trace, r.o.Rules, conformance.InEdition(r.o.Edition))
 	to.schedules++
 	to.rules = append(to.rules, verdict.Rules)
 	end := rec.Trace.Entries[len(rec.Trace.Entries)-1]
 	if end.Outcome != trace.OutcomeComplete && end.Outcome != trace.OutcomeDeadlock {
 		to.unclear = append(to.unclear, report.Unclear{
-			Case: to.name, Schedule: rec.Schedule, Outcome: end.Outcome, Message: end.Message,
+			Case: to.name, Number: by.number, Schedule: rec.Schedule, Outcome: end.Outcome, Message: end.Message,
 		})
 	}
 	broken := map[string]bool{}
@@ -188,22 +199,23 @@ func (r *run) judge(ctx context.Context, to *caseResult, sc *harness.Scenario, r
 			continue
 		}
 		broken[f.Rule] = true
-		r.found(ctx, to, sc, rec, f, seed)
+		r.found(ctx, to, sc, rec, f, by)
 	}
 }
 
-func (r *run) found(ctx context.Context, to *caseResult, sc *harness.Scenario, rec *harness.Recording, f conformance.Finding, seed *uint64) {
+func (r *run) found(ctx context.Context, to *caseResult, sc *harness.Scenario, rec *harness.Recording, f conformance.Finding, by drawn) {
 	i := slices.IndexFunc(to.findings, func(have report.Finding) bool { return have.Rule == f.Rule })
 	if i >= 0 {
 		to.findings[i].Count++
 		return
 	}
 	token := to.name
-	if seed != nil {
-		token = fmt.Sprintf("%s@%d", to.name, *seed)
+	if by.seed != nil {
+		token = fmt.Sprintf("%s@%d", to.name, *by.seed)
 	}
 	to.findings = append(to.findings, report.Finding{
-		Rule: f.Rule, Level: f.Level, Message: f.Message, Case: to.name, Schedule: rec.Schedule, Seed: seed,
+		Rule: f.Rule, Level: f.Level, Message: f.Message, Case: to.name,
+		Number: by.number, Schedule: rec.Schedule, Seed: by.seed,
 		Entries: f.Entries, Count: 1, Replay: r.o.Replay(token),
 		Trace: rec.Trace, Reference: r.reference(ctx, sc, rec),
 	})
@@ -232,12 +244,16 @@ func (r *run) finish(c *caseResult) {
 	}
 	for _, results := range c.rules {
 		for i := range results {
-			add(&r.rules[i], &results[i])
+			r.rules[i].Add(ruleOf(&results[i]))
 		}
 	}
 	r.findings = append(r.findings, c.findings...)
 	r.unclear = append(r.unclear, c.unclear...)
-	p := Progress{Case: c.name, Schedules: c.schedules, Unclear: len(c.unclear) > 0, Skipped: c.skipped != "", Done: r.done, Cases: r.total}
+	r.results[c.name] = c.result()
+	p := Progress{
+		Case: c.name, Schedules: c.schedules, Unclear: len(c.unclear) > 0, Skipped: c.skipped != "",
+		Done: r.done, Cases: len(r.shared.Results), Result: r.results[c.name], Findings: c.findings,
+	}
 	for _, f := range c.findings {
 		if f.Level == conformance.Must {
 			p.Failed = append(p.Failed, f.Rule)
@@ -252,60 +268,52 @@ func (r *run) finish(c *caseResult) {
 	}
 }
 
-// add adds what one trace says about a rule. A rule passes if some trace
-// exercised it and none broke it; it is not applicable only if no trace could
-// have exercised it.
-func add(to *report.Rule, result *conformance.RuleResult) {
-	to.Exercised += result.Exercised
+// result is what came of the case by itself.
+func (c *caseResult) result() report.Result {
+	alone := report.Report{Results: []report.Result{{Case: c.name, Schedules: c.schedules}}, Findings: c.findings, Unclear: c.unclear}
+	if c.skipped != "" {
+		alone.Results[0].Status, alone.Results[0].Message = report.StatusNotApplicable, lacks(c.skipped)
+	}
+	alone.Settle()
+	return alone.Results[0]
+}
+
+func lacks(capability string) string { return "the subject does not declare " + capability }
+
+// ruleOf is what one trace says about a rule.
+func ruleOf(result *conformance.RuleResult) report.Rule {
+	r := report.Rule{Status: result.Status, Reason: result.Reason, Exercised: result.Exercised}
 	if result.Exercised > 0 {
-		to.Schedules++
+		r.Schedules = 1
 	}
-	switch {
-	case result.Status == conformance.StatusFail:
-		to.Findings++
-		to.Status, to.Reason = conformance.StatusFail, ""
-	case to.Status == conformance.StatusFail:
-	case result.Status == conformance.StatusPass || to.Status == conformance.StatusPass:
-		to.Status, to.Reason = conformance.StatusPass, ""
-	case result.Status == conformance.StatusNotExercised || to.Status == conformance.StatusNotExercised:
-		to.Status, to.Reason = conformance.StatusNotExercised, ""
-	default:
-		to.Status, to.Reason = result.Status, result.Reason
+	if result.Status == conformance.StatusFail {
+		r.Findings = 1
 	}
+	return r
 }
 
 func (r *run) report() *report.Report {
-	info := r.driver.Info()
-	rep := &report.Report{
-		Schema:    report.Schema,
-		Tool:      r.o.Tool,
-		Subject:   report.Subject{Name: info.Name, Version: info.Version, Language: info.Language, Barrier: info.Barrier},
-		Edition:   string(r.o.Edition),
-		Seed:      r.o.Seed,
-		Cases:     r.done - len(r.skipped),
-		Skipped:   r.skipped,
-		Schedules: r.schedules,
-		Rules:     r.rules,
-		Findings:  r.findings,
-		Unclear:   r.unclear,
-		Partial:   r.done < r.total,
-	}
+	rep := r.shared
+	rep.Cases = r.done - len(r.skipped)
+	rep.Schedules = r.schedules
+	rep.Rules = r.rules
+	rep.Findings = r.findings
+	rep.Unclear = r.unclear
+	rep.Skipped = slices.Concat(r.o.Skipped, r.skipped)
+	rep.Partial = r.done < len(rep.Results)
 	for i := range rep.Rules {
 		if rep.Rules[i].Status == "" {
 			rep.Rules[i].Status = conformance.StatusNotExercised
 		}
 	}
-	// Cases end in any order when several run at a time.
-	order := func(i string) int {
-		return slices.IndexFunc(r.o.Rules, func(rule conformance.Rule) bool { return rule.ID == i })
-	}
-	slices.SortFunc(rep.Findings, func(a, b report.Finding) int {
-		if a.Rule != b.Rule {
-			return order(a.Rule) - order(b.Rule)
+	for i := range rep.Results {
+		if result, done := r.results[rep.Results[i].Case]; done {
+			rep.Results[i] = result
 		}
-		return strings.Compare(a.Case, b.Case)
-	})
-	slices.SortFunc(rep.Skipped, func(a, b report.Skipped) int { return strings.Compare(a.Case, b.Case) })
-	slices.SortFunc(rep.Unclear, func(a, b report.Unclear) int { return strings.Compare(a.Case, b.Case) })
-	return rep
+	}
+	for _, s := range r.o.Skipped {
+		rep.Results = append(rep.Results, report.Result{Case: s.Case, Status: report.StatusNotApplicable, Message: lacks(s.Needs)})
+	}
+	rep.Settle()
+	return &rep
 }

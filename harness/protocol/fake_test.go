@@ -222,9 +222,9 @@ func (s *fakeSession) start(a *harness.Action) {
 		for {
 			fmt.Print(strings.Repeat("y", 1<<20))
 		}
-	case strings.HasPrefix(text, "slow"): // shows signs of life, but each too late for the next
+	case strings.HasPrefix(text, "slow"): // shows signs of life for longer than a reply may take
 		for range 6 {
-			time.Sleep(50 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond)
 			fmt.Println(`{"type":"log","text":"still here"}`)
 		}
 	case strings.HasPrefix(text, "many"):

@@ -262,16 +262,13 @@ func TestDeathBetweenActions(t *testing.T) {
 }
 
 func TestHang(t *testing.T) {
-	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.05})
+	t.Parallel()
+	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.4})
 	s := open(t, p)
-	began := time.Now()
 	_, err := do(s, prompt("hang"))
 	e, ok := errors.AsType[*harness.SubjectError](err)
-	if !ok || e.Outcome != trace.OutcomeHung || !strings.Contains(e.Message, "no sign of life for 250ms while prompt/0 (s1)") {
+	if !ok || e.Outcome != trace.OutcomeHung || !strings.Contains(e.Message, "no sign of life for 2s while prompt/0 (s1)") {
 		t.Fatalf("%T %v", err, err)
-	}
-	if took := time.Since(began); took > 5*time.Second {
-		t.Errorf("took %v", took)
 	}
 	if runtime.GOOS != "windows" && !strings.Contains(strings.Join(e.Stderr, "\n"), "SIGQUIT") {
 		t.Errorf("no stacks in %q", e.Stderr)
@@ -280,13 +277,15 @@ func TestHang(t *testing.T) {
 }
 
 func TestSignsOfLifeExtendTheLimit(t *testing.T) {
-	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.03}) // 150 ms; the subject takes 300
+	t.Parallel()
+	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.4}) // 2 s; the subject takes 3
 	if _, err := do(open(t, p), prompt("slow")); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestClosedOutput(t *testing.T) {
+	t.Parallel()
 	p := fake(t, "ok", protocol.Options{})
 	_, err := do(open(t, p), prompt("close"))
 	if err == nil || !strings.Contains(err.Error(), "closed its standard output and went on running") {
@@ -295,6 +294,7 @@ func TestClosedOutput(t *testing.T) {
 }
 
 func TestFloods(t *testing.T) {
+	t.Parallel()
 	t.Run("messages", func(t *testing.T) {
 		p := fake(t, "lax", protocol.Options{})
 		_, err := do(open(t, p), prompt("flood"))
@@ -453,6 +453,7 @@ func TestPlay(t *testing.T) {
 }
 
 func TestGoodbye(t *testing.T) {
+	t.Parallel()
 	t.Run("code", func(t *testing.T) {
 		p := fake(t, "bad-bye", protocol.Options{})
 		open(t, p)
@@ -461,9 +462,9 @@ func TestGoodbye(t *testing.T) {
 		}
 	})
 	t.Run("none", func(t *testing.T) {
-		p := fake(t, "stubborn-bye", protocol.Options{TimeoutScale: 0.05})
+		p := fake(t, "stubborn-bye", protocol.Options{TimeoutScale: 0.4})
 		open(t, p)
-		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "still running 250ms after bye") {
+		if err := p.Close(); err == nil || !strings.Contains(err.Error(), "still running 2s after bye") {
 			t.Error(err)
 		}
 	})
@@ -523,7 +524,8 @@ func TestTheEnvironmentIsCleaned(t *testing.T) {
 }
 
 func TestCancelledWhileWaiting(t *testing.T) {
-	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.1})
+	t.Parallel()
+	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.4})
 	ctx, cancel := context.WithCancel(context.Background())
 	s, err := p.Open(ctx, scenario())
 	if err != nil {
