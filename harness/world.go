@@ -37,8 +37,10 @@ type openCall struct {
 	throw     string               // listener
 	throws    bool                 // listener
 	cancelled bool
-	settled   bool // tool: answered, but late updates are left
-	late      int  // tool: number of the next late update
+	settled   bool      // tool: answered, but late updates are left
+	late      int       // tool: number of the next late update
+	options   []Action  // what it can be answered now; nil if that has to be found out
+	spare     [2]Action // room for them
 }
 
 type callKind int
@@ -96,7 +98,7 @@ func (w *world) observe(e *trace.Entry) {
 		}
 	case trace.KindCancelled:
 		if c := w.find(e.Name); c != nil {
-			c.cancelled = true
+			c.cancelled, c.options = true, nil
 		}
 	case trace.KindSettled:
 		if w.open[e.Name] {
@@ -166,7 +168,10 @@ func (w *world) listenerThrow(rest string) (string, bool) {
 func (w *world) enabled() []Action {
 	w.options = w.options[:0]
 	for _, c := range w.calls {
-		w.options = c.actions(w.options)
+		if c.options == nil {
+			c.options = c.actions()
+		}
+		w.options = append(w.options, c.options...)
 	}
 	if w.wake > 0 {
 		w.options = append(w.options, Action{Label: clockLabel(w.wake), Kind: ActionClock, Advance: w.wake, rank: rankClock})
@@ -194,8 +199,9 @@ func clockLabel(d time.Duration) string {
 	return "clock/" + text
 }
 
-// actions appends what the callback can be answered now.
-func (c *openCall) actions(to []Action) []Action {
+// actions are what the callback can be answered now.
+func (c *openCall) actions() []Action {
+	to := c.spare[:0]
 	answer := func(rank int, suffix string, a *trace.Answer) {
 		to = append(to, Action{Label: c.name + suffix, Name: c.name, Kind: ActionAnswer, Answer: a, rank: rank, call: c})
 	}
@@ -318,6 +324,7 @@ func (w *world) didUser(a *Action) {
 // answered takes in the answer and reports whether nothing more can be said to
 // the callback.
 func (c *openCall) answered(a *Action) bool {
+	c.options = nil
 	switch c.kind {
 	case callListener, callHook:
 		return true

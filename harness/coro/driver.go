@@ -19,7 +19,7 @@ type Driver struct {
 	Join  Join
 
 	mu   sync.Mutex
-	free []*Scheduler // between two cases, with the coroutines of the last
+	free []*session // between two cases: their coroutines and lists are used again
 }
 
 // Info says what the subject is.
@@ -30,26 +30,30 @@ func (d *Driver) Close() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.free {
-		s.Close()
+		s.sched.Close()
 	}
 	d.free = nil
 	return nil
 }
 
-func (d *Driver) scheduler() *Scheduler {
+// session gives one that was used before, or a new one.
+func (d *Driver) session(sc *harness.Scenario) *session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := len(d.free)
 	if n == 0 {
-		return New(epoch)
+		sched := New(epoch)
+		gate := func() harness.Gate { return sched.NewGate() }
+		return &session{driver: d, sched: sched, surroundings: harness.NewSurroundings(sc, gate)}
 	}
 	s := d.free[n-1]
 	d.free = d.free[:n-1]
-	s.Reset(epoch)
+	s.sched.Reset(epoch)
+	s.surroundings.Reuse(sc)
 	return s
 }
 
-func (d *Driver) giveBack(s *Scheduler) {
+func (d *Driver) giveBack(s *session) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.free = append(d.free, s)
@@ -60,14 +64,13 @@ var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // Open begins a case.
 func (d *Driver) Open(_ context.Context, sc *harness.Scenario) (harness.Session, error) {
-	sched := d.scheduler()
-	s := harness.NewSurroundings(sc, func() harness.Gate { return sched.NewGate() })
-	loop, err := d.Join(s, sched)
+	s := d.session(sc)
+	loop, err := d.Join(s.surroundings, s.sched)
 	if err != nil {
 		return nil, err
 	}
-	s.Attach(loop)
-	return &session{driver: d, sched: sched, surroundings: s}, nil
+	s.surroundings.Attach(loop)
+	return s, nil
 }
 
 type session struct {
@@ -113,7 +116,7 @@ const closingRounds = 1000
 func (s *session) Close() error {
 	for range closingRounds {
 		if s.sched.Live() == 0 {
-			s.driver.giveBack(s.sched)
+			s.driver.giveBack(s)
 			return nil
 		}
 		waited := s.surroundings.Release()

@@ -86,11 +86,13 @@ func compare(a, b Edition) int {
 // or no number counts as 0.
 func numbers(e Edition) [3]int {
 	var parts [3]int
-	for i, text := range strings.SplitN(string(e), ".", 4) {
-		if i == len(parts) {
-			break
+	rest := string(e)
+	for i := range parts {
+		text, after, _ := strings.Cut(rest, ".")
+		if text != "" {
+			parts[i], _ = strconv.Atoi(text)
 		}
-		parts[i], _ = strconv.Atoi(text)
+		rest = after
 	}
 	return parts
 }
