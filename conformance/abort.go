@@ -110,7 +110,7 @@ func abrt2(h *history, j *judge) {
 		switch {
 		case prepared >= abort:
 			j.expect(c.execute == none, abort, h.executedAt(c, prepared), "a call whose preparation ended after the abort is executed")
-		case h.edition.AtLeast("0.85.0"):
+		case h.since("0.85.0"):
 			began := c.execute != none && h.cb(c.execute).begin > abort
 			j.expect(!began, abort, h.executedAt(c, prepared), "a call that had not begun when the run was aborted is executed")
 		}
@@ -127,7 +127,7 @@ func (h *history) executedAt(c *call, otherwise int) int {
 // abortsItself reports whether prepareArguments of a call aborted the run: from
 // edition 0.85 a call without beforeToolCall is executed then, which is an edge.
 func (h *history) abortsItself(c *call) bool {
-	return h.edition.AtLeast("0.85.0") && c.prepare != none && h.runOf(h.turnOf(c)).abort == h.cb(c.prepare).begin
+	return h.since("0.85.0") && c.prepare != none && h.runOf(h.turnOf(c)).abort == h.cb(c.prepare).begin
 }
 
 func abrt3(h *history, j *judge) {
@@ -140,12 +140,10 @@ func abrt3(h *history, j *judge) {
 		if abort == never || abort < before.begin || abort > before.settle || before.settle == never {
 			continue
 		}
-		at := h.turnEnd(c)
 		if c.end != never {
-			at = c.end
 			j.expect(isTrue(h.event(c.end).IsError), abort, c.end, "the run was aborted while a hook was asked, and the call has no error outcome")
-		} else if h.turnOf(c).end != never {
-			j.expect(false, abort, at, "the run was aborted while a hook was asked, and the call has no end")
+		} else if end := h.turnOf(c).end; end != never {
+			j.expect(false, abort, end, "the run was aborted while a hook was asked, and the call has no end")
 		}
 		for _, k := range [...]int{c.execute, c.after} {
 			if k != none {
@@ -191,7 +189,7 @@ func abrt6(h *history, j *judge) {
 		if !t.ran() || t.truncated() || t.duplicates || !h.abortedBy(t, min(t.end, len(h.entries)-1)) {
 			continue
 		}
-		if h.edition.AtLeast("1.6") {
+		if h.since("1.6") {
 			h.expectAnsweredAfter(j, t, abort)
 		} else {
 			h.expectBrokenOff(j, t, abort)

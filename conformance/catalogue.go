@@ -14,6 +14,12 @@ var catalogue = slices.Concat(
 	sessionRules, viewRules,
 )
 
+func init() {
+	for i := range catalogue {
+		catalogue[i].prepare()
+	}
+}
+
 // Catalogue are all rules, in the order in which findings at one place are
 // given. The slice is the caller's own.
 func Catalogue() []Rule { return slices.Clone(catalogue) }

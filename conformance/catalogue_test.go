@@ -76,7 +76,7 @@ func TestNotApplicableSaysWhy(t *testing.T) {
 	v := conformance.Check(tr, conformance.Catalogue(), conformance.InEdition(edition.V16))
 	for rule, reason := range map[string]string{
 		"TURN-8":  "edition: holds before 0.87.0",
-		"LIS-5":   `form: cannot be judged in the form "agent"`,
+		"LIS-5":   "form: cannot be judged in the form agent",
 		"TOOL-3":  "evidence: the trace has no L",
 		"PAR-9":   "evidence: the trace has no C",
 		"STATE-1": "evidence: the trace has no S",

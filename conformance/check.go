@@ -71,13 +71,13 @@ func InEdition(e edition.Edition) Option { return func(o *options) { o.edition =
 // whatever the trace holds.
 func Check(tr *trace.Trace, rules []Rule, opts ...Option) Verdict {
 	h := open(tr, opts)
-	v := Verdict{Rules: make([]RuleResult, len(rules))}
-	for i := range rules {
-		r := &rules[i]
-		v.Rules[i] = v.apply(h, r, r.check, func(j *judge) { r.check(h, j) })
-	}
-	v.conclude(h, rules)
-	return v
+	return h.verdict(rules, func(r *Rule, j *judge) string {
+		if r.check == nil {
+			return "evidence: needs a twin trace"
+		}
+		r.check(h, j)
+		return ""
+	})
 }
 
 // Compare judges a trace by a twin: the trace of the same case with one thing
@@ -85,18 +85,13 @@ func Check(tr *trace.Trace, rules []Rule, opts ...Option) Verdict {
 // are those of base.
 func Compare(base, twin *trace.Trace, rules []Rule, opts ...Option) Verdict {
 	h, other := open(base, opts), open(twin, opts)
-	h.twin = true
-	v := Verdict{Rules: make([]RuleResult, len(rules))}
-	for i := range rules {
-		r := &rules[i]
+	return h.verdict(rules, func(r *Rule, j *judge) string {
 		if r.compare == nil {
-			v.Rules[i] = RuleResult{Rule: r.ID, Level: r.LevelIn(h.edition), Status: StatusNotApplicable, Reason: "evidence: needs no twin"}
-			continue
+			return "evidence: needs no twin"
 		}
-		v.Rules[i] = v.apply(h, r, nil, func(j *judge) { r.compare(h, other, j) })
-	}
-	v.conclude(h, rules)
-	return v
+		r.compare(h, other, j)
+		return ""
+	})
 }
 
 func open(tr *trace.Trace, opts []Option) *history {
@@ -110,35 +105,52 @@ func open(tr *trace.Trace, opts []Option) *history {
 	return newHistory(tr, o.edition)
 }
 
-func (v *Verdict) apply(h *history, r *Rule, check func(*history, *judge), run func(*judge)) RuleResult {
-	result := RuleResult{Rule: r.ID, Level: r.LevelIn(h.edition)}
-	result.Reason = r.notApplicable(h)
-	if result.Reason == "" && check == nil && !h.twin {
-		result.Reason = "evidence: needs a twin trace"
+// verdict applies each rule that can be applied; apply gives the reason if it
+// cannot.
+func (h *history) verdict(rules []Rule, apply func(*Rule, *judge) string) Verdict {
+	v := Verdict{Rules: make([]RuleResult, len(rules))}
+	j := judge{h: h}
+	for i := range rules {
+		r := &rules[i]
+		result := &v.Rules[i]
+		result.Rule, result.Level = r.ID, r.Level
+		if h.order < r.ready.mustFrom {
+			result.Level = Robust
+		}
+		result.Reason = r.notApplicable(h)
+		before := len(j.findings)
+		if result.Reason == "" {
+			j.rule, j.level, j.seen, j.excused = r, result.Level, 0, 0
+			result.Reason = apply(r, &j)
+		}
+		result.conclude(&j, len(j.findings)-before)
 	}
-	if result.Reason != "" {
-		result.Status = StatusNotApplicable
-		return result
-	}
-	j := judge{h: h, rule: r, level: result.Level, findings: v.Findings}
-	before := len(j.findings)
-	run(&j)
 	v.Findings = j.findings
-	result.Exercised = j.seen
-	switch {
-	case len(j.findings) > before:
-		result.Status = StatusFail
-	case j.seen > 0:
-		result.Status = StatusPass
-	case j.excused > 0:
-		result.Status, result.Reason = StatusNotApplicable, "edge: a run failed outside the protocol"
-	default:
-		result.Status = StatusNotExercised
-	}
-	return result
+	v.conclude(h)
+	return v
 }
 
-func (v *Verdict) conclude(h *history, rules []Rule) {
+// conclude says what it means that a rule, if it was applied, had so many
+// findings.
+func (r *RuleResult) conclude(j *judge, findings int) {
+	if r.Reason != "" {
+		r.Status = StatusNotApplicable
+		return
+	}
+	r.Exercised = j.seen
+	switch {
+	case findings > 0:
+		r.Status = StatusFail
+	case j.seen > 0:
+		r.Status = StatusPass
+	case j.excused > 0:
+		r.Status, r.Reason = StatusNotApplicable, "edge: a run failed outside the protocol"
+	default:
+		r.Status = StatusNotExercised
+	}
+}
+
+func (v *Verdict) conclude(h *history) {
 	// Findings were added rule by rule, so a stable sort keeps that order where
 	// the position is the same.
 	slices.SortStableFunc(v.Findings, func(a, b Finding) int { return a.Position() - b.Position() })

@@ -27,7 +27,7 @@ func (h *history) failsRun(c *callback) bool {
 		callShouldStop, callFinishTurn, callPrepareRequest, callSteering, callFollowUp:
 		return c.throws
 	case callTool: // a tool that returns nothing at all (e15)
-		return !h.edition.AtLeast("0.99.0") && c.answer != nil && c.answer.Throw == nil && c.answer.Result == nil
+		return !h.since("0.99.0") && c.answer != nil && c.answer.Throw == nil && c.answer.Result == nil
 	case callOther, callPrepareArguments, callBefore, callAfter:
 	}
 	return false

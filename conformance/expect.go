@@ -85,7 +85,7 @@ func (e *expecter) walk() {
 }
 
 // keepsSystem reports whether system messages stand in the transcript.
-func (h *history) keepsSystem() bool { return h.edition.AtLeast("0.86.0") }
+func (h *history) keepsSystem() bool { return h.since("0.86.0") }
 
 func (e *expecter) initial() []*message {
 	config := &e.tr.Header.Config
@@ -365,7 +365,7 @@ func holds(tags []string, messages []*message) bool {
 			continue
 		}
 		tags = skipSystem(tags)
-		if len(tags) == 0 || tags[0] != m.Tag() {
+		if len(tags) == 0 || !hasTag(tags[0], m) {
 			return false
 		}
 		tags = tags[1:]

@@ -171,8 +171,9 @@ type history struct {
 	tr      *trace.Trace
 	entries []trace.Entry
 	edition edition.Edition
+	order   int // of the edition
 	form    trace.Form
-	twin    bool
+	ages    []age // what since has found out
 	outcome trace.Outcome
 	end     int // entry of the end, or never
 
@@ -193,10 +194,10 @@ type history struct {
 func newHistory(tr *trace.Trace, ed edition.Edition) *history {
 	n := len(tr.Entries)
 	h := &history{
-		tr: tr, entries: tr.Entries, edition: ed, form: tr.Header.Form,
+		tr: tr, entries: tr.Entries, edition: ed, order: ed.Order(), form: tr.Header.Form,
 		end: never, outcome: trace.OutcomeTruncated,
 		places: make([]place, n), events: make([]int, 0, n/2+1), callbacks: make([]callback, 0, n/2+1),
-		runs: make([]run, 0, 2), turns: make([]turn, 0, 4), calls: make([]call, 0, 8), users: make([]user, 0, 4),
+		ages: make([]age, 0, 16), runs: make([]run, 0, 2), turns: make([]turn, 0, 4), calls: make([]call, 0, 8), users: make([]user, 0, 4),
 	}
 	for _, e := range tr.Header.Evidence {
 		h.evidence.add(e)
@@ -208,6 +209,26 @@ func newHistory(tr *trace.Trace, ed edition.Edition) *history {
 }
 
 func (h *history) has(e trace.Evidence) bool { return h.evidence.has(e) }
+
+// age says whether the edition by which a trace is judged is not older than
+// another.
+type age struct {
+	than edition.Edition
+	yes  bool
+}
+
+// since reports whether the edition is not older than another. Rules ask it for
+// the same few editions over and over.
+func (h *history) since(other edition.Edition) bool {
+	for k := range h.ages {
+		if h.ages[k].than == other {
+			return h.ages[k].yes
+		}
+	}
+	yes := h.edition.AtLeast(other)
+	h.ages = append(h.ages, age{other, yes})
+	return yes
+}
 
 // ---- first pass: callbacks and user actions ----
 

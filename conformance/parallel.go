@@ -216,7 +216,7 @@ func (h *history) failedInPreparation(c *call) bool {
 	if c.end == never {
 		return false
 	}
-	return !h.edition.AtLeast("0.85.0") || !h.abortedBy(h.turnOf(c), c.end)
+	return !h.since("0.85.0") || !h.abortedBy(h.turnOf(c), c.end)
 }
 
 func par7(h *history, j *judge) {

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"strings"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -30,7 +31,6 @@ func (h *history) over(r *run) int {
 	return r.end
 }
 
-func (h *history) runTurns(r *run) []turn   { return h.turns[r.turns[0]:r.turns[1]] }
 func (h *history) turnCalls(t *turn) []call { return h.calls[t.calls[0]:t.calls[1]] }
 func (h *history) turnOf(c *call) *turn     { return &h.turns[c.turn] }
 func (h *history) runOf(t *turn) *run       { return &h.runs[t.run] }
@@ -387,5 +387,57 @@ func isEmptyObject(v trace.Value) bool {
 	return c == nil || string(c) == "{}"
 }
 
-// hasTag reports whether a tag is that of a message.
-func hasTag(tag string, m *trace.Message) bool { return m != nil && tag == m.Tag() }
+// hasTag reports whether a tag is that of a message, without making the tag.
+func hasTag(tag string, m *trace.Message) bool {
+	if m == nil {
+		return false
+	}
+	rest, ok := strings.CutPrefix(tag, m.Role)
+	if !ok {
+		return false
+	}
+	switch m.Role {
+	case trace.RoleAssistant:
+		rest, ok = cutAnswer(rest, m)
+	case trace.RoleToolResult:
+		rest, ok = cutResult(rest, m)
+	}
+	if !ok {
+		return false
+	}
+	rest, ok = strings.CutPrefix(rest, ": ")
+	return ok && rest == m.Content.PlainText()
+}
+
+// cutAnswer takes stop reason and call ids of an assistant message off a tag.
+func cutAnswer(tag string, m *trace.Message) (rest string, ok bool) {
+	if rest, ok = cutAll(tag, " ", m.StopReason, " ["); !ok {
+		return tag, false
+	}
+	separator := ""
+	for blocks := toNextCall(m.Content.Blocks); len(blocks) > 0; blocks = toNextCall(blocks[1:]) {
+		if rest, ok = cutAll(rest, separator, blocks[0].ID, ""); !ok {
+			return tag, false
+		}
+		separator = " "
+	}
+	return strings.CutPrefix(rest, "]")
+}
+
+// cutResult takes call id and error mark of a tool result message off a tag.
+func cutResult(tag string, m *trace.Message) (rest string, ok bool) {
+	mark := ""
+	if m.IsError {
+		mark = " error"
+	}
+	return cutAll(tag, " ", m.ToolCallID, mark)
+}
+
+func cutAll(tag, a, b, c string) (rest string, ok bool) {
+	for _, part := range [...]string{a, b, c} {
+		if tag, ok = strings.CutPrefix(tag, part); !ok {
+			return tag, false
+		}
+	}
+	return tag, true
+}

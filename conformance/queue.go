@@ -145,7 +145,7 @@ func (h *history) expectPolls(j *judge, turn, next int) {
 		}
 	}
 	want := 1
-	if h.edition.AtLeast("0.84.4") && h.places[next].event == turnStart && !found {
+	if h.since("0.84.4") && h.places[next].event == turnStart && !found {
 		want = 2
 	}
 	j.expect(polls == want, h.turns[turn].end, next, "steering is not polled as often as it has to be after a turn")

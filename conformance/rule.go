@@ -1,7 +1,6 @@
 package conformance
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
@@ -67,6 +66,28 @@ type Rule struct {
 
 	check   func(h *history, j *judge)
 	compare func(base, twin *history, j *judge)
+
+	ready bounds // what the fields above say, ready to be compared
+}
+
+// bounds are a rule's conditions as numbers.
+type bounds struct {
+	from, until, mustFrom int // orders of editions; 0 means no bound
+	needs                 evidenceSet
+}
+
+// prepare makes the bounds. Every rule of the catalogue is prepared.
+func (r *Rule) prepare() {
+	order := func(e edition.Edition) int {
+		if e == "" {
+			return 0
+		}
+		return e.Order()
+	}
+	r.ready = bounds{from: order(r.From), until: order(r.Until), mustFrom: order(r.MustFrom)}
+	for _, need := range r.Needs {
+		r.ready.needs.add(need)
+	}
 }
 
 // LevelIn is the rule's level in an edition.
@@ -102,22 +123,27 @@ func (f *Finding) Position() int {
 // notApplicable says why the rule cannot be applied to a trace; empty if it can.
 func (r *Rule) notApplicable(h *history) string {
 	switch {
-	case r.From != "" && !h.edition.AtLeast(r.From):
-		return fmt.Sprintf("edition: holds from %s", r.From)
-	case r.Until != "" && h.edition.AtLeast(r.Until):
-		return fmt.Sprintf("edition: holds before %s", r.Until)
+	case h.order < r.ready.from:
+		return "edition: holds from " + string(r.From)
+	case r.ready.until != 0 && h.order >= r.ready.until:
+		return "edition: holds before " + string(r.Until)
 	case !r.in(h.form):
-		return fmt.Sprintf("form: cannot be judged in the form %q", h.form)
+		return "form: cannot be judged in the form " + string(h.form)
+	case h.evidence&r.ready.needs == r.ready.needs:
+		return ""
 	}
 	for _, need := range r.Needs {
 		if !h.has(need) {
-			return fmt.Sprintf("evidence: the trace has no %s", need)
+			return "evidence: the trace has no " + string(need)
 		}
 	}
 	return ""
 }
 
 func (r *Rule) in(form trace.Form) bool {
+	if r.Forms == nil && form == trace.FormAgent {
+		return true
+	}
 	if r.Forms != nil {
 		return slices.Contains(r.Forms, form)
 	}

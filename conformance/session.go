@@ -155,8 +155,10 @@ func (a *auditor) action(i int, e *trace.Entry) {
 		if e.Answer != nil {
 			a.queued = append(a.queued, trace.Tags(e.Answer.Messages)...)
 		}
+		a.lookAgain()
 	case "clearQueue":
 		a.queued = nil
+		a.lookAgain()
 	case "abort":
 		a.abort(i)
 	}
@@ -168,9 +170,23 @@ func (a *auditor) action(i int, e *trace.Entry) {
 	}
 }
 
+// lookAgain: the queues have changed, perhaps while listeners of the run's end
+// hold the session back.
+func (a *auditor) lookAgain() {
+	if a.answered != none && (a.owed == owesRun || a.owed == owesNoRun) {
+		a.owed = a.ifQueued()
+	}
+}
+
 func (a *auditor) abort(i int) {
-	if a.begun != none && a.aborted == none {
-		a.aborted = i
+	if a.begun == none || a.aborted != none {
+		return
+	}
+	a.aborted = i
+	switch a.owed {
+	case owesRetry, owesGivingUp, owesCompaction, owesRun:
+		a.owed = a.unlessGivenUp(owesNoRun)
+	case owesNothing, owesAttempt, owesSummary, owesNoRun:
 	}
 }
 

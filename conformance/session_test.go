@@ -41,14 +41,14 @@ var sessionRows = []struct {
 	labels   string
 	breaks   func(*edit)
 }{
-	{"SESS-1", overloaded, "prompt/0 clock/1s", func(e *edit) { e.cut("auto_retry_start", "agent_end#2") }},
+	{"SESS-1", overloaded, "prompt/0 clock/1s", func(e *edit) { e.cut("auto_retry_start", "agent_settled") }},
 	{"SESS-1", hopeless, "", func(e *edit) { e.again("auto_retry_end") }},
 	{"SESS-1", hopeless, "", func(e *edit) { e.drop("auto_retry_end") }},
 	{"SESS-1", hopeless, "", func(e *edit) { e.carries("auto_retry_end", `"attempt":2`, `"attempt":1`) }},
 	{"SESS-1", hopeless, "", func(e *edit) { e.carries("auto_retry_end", "gone", "overloaded") }},
 	{"SESS-1", compacting, "", func(e *edit) { e.move("compaction_start", "auto_retry_start") }},
 	{"SESS-1", compacting, "", func(e *edit) { e.drop("compaction_start", "compaction_end") }},
-	{"SESS-1", latecomer, "prompt/0 followUp/0", func(e *edit) { e.cut("agent_start#2", "agent_end#2") }},
+	{"SESS-1", latecomer, "prompt/0 followUp/0", func(e *edit) { e.cut("agent_start#2", "agent_settled") }},
 	{"SESS-2", overloaded, "prompt/0 clock/1s", func(e *edit) { e.drop("auto_retry_end") }},
 	{"SESS-2", overloaded, "prompt/0 clock/1s", func(e *edit) { e.move("auto_retry_end", "agent_settled") }},
 	{"SESS-3", overloaded, "prompt/0 clock/1s", func(e *edit) {

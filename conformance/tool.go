@@ -167,10 +167,10 @@ func tool3(h *history, j *judge) {
 			continue
 		}
 		t := &h.turns[c.turn]
-		if t.answered == never || h.places[t.answered].first == none {
+		if t.answered == never || h.places[t.answered].first == none && t.answered < c.begin {
 			continue
 		}
-		j.expect(h.delivered(t.answered) < c.begin, t.answered, c.begin, "a tool is run before every listener has finished with the assistant's message_end")
+		j.expect(max(t.answered, h.delivered(t.answered)) < c.begin, t.answered, c.begin, "a tool is run before every listener has finished with the assistant's message_end")
 	}
 }
 
@@ -343,7 +343,7 @@ func tool8(h *history, j *judge) {
 		} else {
 			j.expect(text != "", settle, c.end, "a block without a reason gives no text")
 		}
-		if h.edition.AtLeast("0.84.1") {
+		if h.since("0.84.1") {
 			j.expect(terminates == isTrue(hook.Terminate), settle, c.end, "a blocked call terminates although the hook did not say so, or not although it did")
 		}
 	}
@@ -376,7 +376,7 @@ func (h *history) given(c *call) (r trace.Result, isError, ok bool) {
 		return r, false, false
 	}
 	r = *cb.answer.Result
-	return r, h.edition.AtLeast("0.99.0") && isTrue(r.IsError), true
+	return r, h.since("0.99.0") && isTrue(r.IsError), true
 }
 
 func errorResult(text string) trace.Result {
@@ -638,7 +638,7 @@ func tool19(h *history, j *judge) {
 			continue
 		}
 		end := h.event(c.end)
-		if end.DurationMs != nil && h.edition.AtLeast("1.1.0") {
+		if end.DurationMs != nil && h.since("1.1.0") {
 			j.expect(c.execute != none, c.start, c.end, "a call that was not executed has a duration")
 		}
 		if c.execute == none || c.after != none {

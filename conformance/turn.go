@@ -323,7 +323,7 @@ func (h *history) expectPrepared(j *judge, c *callback) {
 	if (a.Drop > 0 || len(a.Append) > 0) && want.known {
 		j.expect(holds(p.Messages, want.messages), c.settle, request.begin, "the context that the hook gave is not the one of the request")
 	}
-	if len(a.Messages) > 0 && h.edition.AtLeast("0.87.0") {
+	if len(a.Messages) > 0 && h.since("0.87.0") {
 		h.expectEmitted(j, c.settle, request.begin, a.Messages, "messages that the hook gave are not emitted before the request")
 	}
 }
@@ -391,17 +391,17 @@ func (h *history) expectAnswered(j *judge, index int) {
 func (h *history) rank(kind callbackKind, polled bool) int {
 	switch kind {
 	case callPrepareNext:
-		if h.edition.AtLeast("0.84.4") {
+		if h.since("0.84.4") {
 			return 4
 		}
 		return 1
 	case callShouldStop:
-		if h.edition.AtLeast("0.84.4") {
+		if h.since("0.84.4") {
 			return 1
 		}
 		return 2
 	case callSteering:
-		if polled && h.edition.AtLeast("0.84.4") {
+		if polled && h.since("0.84.4") {
 			return 5
 		}
 		return 2
@@ -451,7 +451,7 @@ func (h *history) expectPrepare(j *judge, turn, next int) {
 		}
 	}
 	want := 1
-	if h.edition.AtLeast("0.84.4") && h.places[next].event != turnStart {
+	if h.since("0.84.4") && h.places[next].event != turnStart {
 		want = 0
 	}
 	j.expect(asked == want, h.turns[turn].end, next, "prepareNextTurn is not called where the edition has it")
@@ -558,7 +558,7 @@ func turn14(h *history, j *judge) {
 			if c.turn != k || !c.kind.isHook() || c.begin < t.answered {
 				continue
 			}
-			if c.kind == callFinishTurn && h.edition.AtLeast("0.87.0") {
+			if c.kind == callFinishTurn && h.since("0.87.0") {
 				continue
 			}
 			j.expect(false, t.answered, c.begin, "a hook or a poll follows a failed message")

@@ -31,6 +31,13 @@ func Known() []Edition { return []Edition{V0843, V16} }
 // A name that is no dotted version is older than everything.
 func (e Edition) AtLeast(other Edition) bool { return compare(e, other) >= 0 }
 
+// Order is a number that is greater for a newer edition: what AtLeast compares,
+// for those who compare often.
+func (e Edition) Order() int {
+	n := numbers(e)
+	return n[0]*1_000_000 + n[1]*1_000 + n[2]
+}
+
 // HasHook reports whether loops of the edition ask the hook of that name.
 func (e Edition) HasHook(name string) bool {
 	switch name {
