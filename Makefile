@@ -2,7 +2,7 @@
 
 TOOLS := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test race check fmt docs bench fuzz
+.PHONY: help build run test race check fmt docs matrix bench fuzz
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,11 @@ fmt: ## format the Go files
 
 docs: ## write the generated documents anew
 	go test ./cmd/pi-conform -run TestGeneratedDocs -update
+
+MATRIX := $(addprefix pi@,0.58.4 0.66.1 0.68.1 0.73.1 0.75.5 0.80.2 0.84.3 0.84.4 0.87.1 1.6.0) oh-my-pi@18.2.3
+
+matrix: build ## write docs/MATRIX.md and docs/matrix.json from a real run (installs all its subjects on first use)
+	./pi-conform matrix $(MATRIX) --md docs/MATRIX.md --json docs/matrix.json
 
 bench: ## all benchmarks, ready for benchstat
 	go test -run '^$$' -bench . -benchmem -count 5 ./...

@@ -192,6 +192,7 @@ func lis3(h *history, j *judge) {
 			continue
 		}
 		subscribed.until(u.entry)
+		h.expectOthers(j, &subscribed, u.entry)
 		switch {
 		case u.kind == userUnsubscribe && subscribed.place(listener) != none:
 			h.expectSilence(j, u.entry, listener)
@@ -218,6 +219,38 @@ func (h *history) expectSilence(j *judge, from, listener int) {
 			return
 		}
 	}
+}
+
+// expectOthers expects that the listeners which nobody subscribes or
+// unsubscribes during a dispatch are told of its event, whatever happens to the
+// others at an entry.
+func (h *history) expectOthers(j *judge, subscribed *registration, at int) {
+	for k := range h.callbacks {
+		c := &h.callbacks[k]
+		if c.kind != callListener || !c.pendingAt(at) || c.event == none || h.thrownAt(c.event) {
+			continue
+		}
+		until := h.delivered(c.event)
+		if until == never || h.nextEvent(c.event) == never {
+			continue
+		}
+		for _, i := range subscribed.order {
+			if !h.changes(i, c.event, until) {
+				j.expect(h.toldOf(c.event, i) != none, at, until, "a listener misses an event, because another one was subscribed or unsubscribed meanwhile")
+			}
+		}
+	}
+}
+
+// changes reports whether a listener was subscribed or unsubscribed between two
+// entries.
+func (h *history) changes(listener, from, to int) bool {
+	for k := range h.users {
+		if u := &h.users[k]; u.entry > from && u.entry < to && h.listenerOf(u) == listener {
+			return true
+		}
+	}
+	return false
 }
 
 // expectCalled expects that a listener which is added while an event is being

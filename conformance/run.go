@@ -75,7 +75,7 @@ var runRules = []Rule{
 	},
 	{
 		ID: "RUN-14", Family: FamilyRun, Level: Must, Source: "K, R", Needs: evidence{needC, needA}, Edges: onFailures, check: run14,
-		Sentence: "Once idle, no callback is pending and none is made.",
+		Sentence: "Once idle, no callback is pending, none is made, and no task is left behind.",
 		Why:      "A tool that still works after the run has ended changes files that the user believes to be settled.",
 	},
 }
@@ -96,11 +96,23 @@ func run1(h *history, j *judge) {
 		}
 		j.expect(h.places[second].event == turnStart, r.first, second, "the second event of the run is not turn_start")
 		for _, i := range h.eventsIn(second, r.stop) {
-			if h.places[i].event == agentStart {
+			if h.places[i].event == agentStart && !h.intrudes(i) {
 				j.expect(false, r.first, i, "agent_start comes again in the same run")
 			}
 		}
 	}
+}
+
+// intrudes reports whether an event comes of a prompt or continue that had to be
+// refused, which is for RUN-4 to say.
+func (h *history) intrudes(event int) bool {
+	for k := range h.users {
+		u := &h.users[k]
+		if u.active != none && (u.kind == userPrompt || u.kind == userContinue) && h.step(u.entry) == h.step(event) {
+			return true
+		}
+	}
+	return false
 }
 
 func run2(h *history, j *judge) {
@@ -553,5 +565,8 @@ func run14(h *history, j *judge) {
 				j.expect(false, c.begin, r.settled, "the run is over while a callback is pending")
 			}
 		}
+	}
+	if n := len(h.runs); h.outcome == trace.OutcomeLeaked && n > 0 && h.runs[n-1].settled != never {
+		j.expect(false, h.runs[n-1].settled, h.end, "the loop has left tasks behind, which go on although no run is active")
 	}
 }

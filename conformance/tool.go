@@ -288,6 +288,10 @@ func tool7(h *history, j *judge) {
 		if h.refusal(c) == causeUnseen && c.execute != none {
 			continue
 		}
+		if h.refusal(c) == causeUnseen && h.turnOf(c).ran() && !h.abortedBy(h.turnOf(c), c.end) && h.surelyValid(c) {
+			j.expect(false, c.start, c.end, "a call is refused although its prepared arguments are valid")
+			continue
+		}
 		j.expect(isTrue(h.event(c.end).IsError), c.start, c.end, "a call that must not be executed has no error outcome")
 		if c.execute != none {
 			j.expect(false, h.refusedAt(c), h.cb(c.execute).begin, "a call that was refused is executed")

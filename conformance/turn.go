@@ -179,6 +179,17 @@ func (h *history) expectAgentEnd(j *judge, after int, text string) {
 // endOfRun is where the run of a turn came to its end, or never.
 func (h *history) endOfRun(t *turn) int { return min(h.runOf(t).end, h.over(h.runOf(t))) }
 
+// concluded is where it was seen that a run, which ended at an entry, would end
+// with a turn: where the loop looked for follow-ups, and at the latest there.
+func (h *history) concluded(turn, end int) int {
+	for k := range h.callbacks {
+		if c := &h.callbacks[k]; c.turn == turn && c.kind == callFollowUp && c.begin > h.turns[turn].end {
+			return min(c.begin, end)
+		}
+	}
+	return end
+}
+
 func turn6(h *history, j *judge) {
 	for k := range h.turns {
 		t := &h.turns[k]
@@ -201,7 +212,7 @@ func (h *history) expectRequest(j *judge, index int) {
 	next := h.nextTurn(index)
 	if next == nil {
 		if end := h.endOfRun(t); end != never {
-			j.expect(false, t.end, end, "the run ends, and the model is not shown the results")
+			j.expect(false, t.end, h.concluded(index, end), "the run ends, and the model is not shown the results")
 		}
 		return
 	}
@@ -228,7 +239,7 @@ func turn7(h *history, j *judge) {
 			}
 		case some && next == nil:
 			if end := h.endOfRun(t); end != never {
-				j.expect(false, t.end, end, "not every result terminates, and the tool cycle ends")
+				j.expect(false, t.end, h.concluded(k, end), "not every result terminates, and the tool cycle ends")
 			}
 		case some:
 			j.expect(true, next.start, none, "")

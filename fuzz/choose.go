@@ -1,6 +1,11 @@
 package fuzz
 
-import "math/rand/v2"
+import (
+	"math/rand/v2"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
+)
 
 // Chooser is the one seam for every open choice: a random source, a property
 // test's draws, or a tape of bytes.
@@ -34,4 +39,22 @@ func (t *Tape) Choose(_ string, n int) int {
 		span <<= 8
 	}
 	return value % n
+}
+
+// Decode makes a case of a tape, total: every tape means one. What is left of it
+// after the scenario was drawn gives the schedule.
+func Decode(tape []byte, e edition.Edition, size Size) (*harness.Scenario, harness.Policy) {
+	t := Tape(tape)
+	sc := Scenario(&t, e, size)
+	return sc, &chosen{c: &t}
+}
+
+// chosen is a policy that leaves its choices to a chooser.
+type chosen struct{ c Chooser }
+
+func (p *chosen) Choose(enabled []harness.Action) int {
+	if len(enabled) == 1 {
+		return 0
+	}
+	return p.c.Choose("action", len(enabled))
 }

@@ -30,6 +30,10 @@ type Size struct {
 	Streams   bool // all ways to stream and to end
 	Length    bool // turns cut off by the token limit
 	Errors    bool // tools and hooks that fail, unknown tools, invalid arguments
+	// Rare is what few cases need: listeners that come and go, reset and clearQueue,
+	// callbacks that abort, prompts of several messages, a transcript to begin with,
+	// results without content.
+	Rare bool
 	// Faults lets streams fail outside the protocol (edge e11), where a loop
 	// promises less.
 	Faults bool
@@ -46,6 +50,13 @@ func Usual() Size {
 		Turns: 2, Calls: 3, Updates: 2, Prompts: 2,
 		Late: true, Hooks: true, Listeners: true, User: true, Streams: true, Length: true, Errors: true,
 	}
+}
+
+// Wide is everything that there is but what brings edges about.
+func Wide() Size {
+	s := Usual()
+	s.Rare = true
+	return s
 }
 
 // Scenario draws a scenario for an edition. Each feature is switched on or off
@@ -68,6 +79,9 @@ func Scenario(c Chooser, e edition.Edition, size Size) *harness.Scenario {
 		g.listeners()
 	}
 	g.user()
+	if g.size.Rare {
+		g.rare()
+	}
 	g.sc.Complete()
 	return g.sc
 }
@@ -96,6 +110,7 @@ func (g *generator) switchOff() {
 		{"streams", &g.size.Streams},
 		{"length", &g.size.Length},
 		{"errors", &g.size.Errors},
+		{"rare", &g.size.Rare},
 		{"faults", &g.size.Faults},
 		{"throws", &g.size.Throws},
 		{"duplicates", &g.size.Duplicates},
@@ -430,5 +445,159 @@ func (g *generator) user() {
 	}
 	if g.one("continue", 5) {
 		say(harness.UserContinue, "")
+	}
+}
+
+// rare changes what was drawn in one or two places.
+func (g *generator) rare() {
+	changes := []func(){
+		g.comeAndGo, g.forget, g.abortingTool, g.abortingHook, g.manyMessages, g.begun, g.oddResult, g.repaired, g.shared,
+		g.comeAndGo, g.failingListener,
+	}
+	for range 1 + g.upTo("rare changes", 1) {
+		changes[g.c.Choose("rare", len(changes))]()
+	}
+}
+
+// comeAndGo lets a listener be subscribed or unsubscribed at any time.
+func (g *generator) comeAndGo() {
+	listeners := &g.sc.Config.Listeners
+	if len(*listeners) == 0 || g.one("late listener", 2) {
+		late := trace.ListenerConfig{Late: g.one("late", 3)}
+		if !g.one("fast", 3) {
+			late.Gate = []string{deliveries[g.c.Choose("slow at", len(deliveries))]}
+		}
+		*listeners = append(*listeners, late, trace.ListenerConfig{})
+	}
+	i := g.c.Choose("which listener", len(*listeners))
+	kinds := []harness.UserKind{harness.UserUnsubscribe, harness.UserSubscribe}
+	if (*listeners)[i].Late {
+		kinds = []harness.UserKind{harness.UserSubscribe, harness.UserUnsubscribe}
+	}
+	for _, kind := range kinds[:1+g.upTo("and back", 1)] {
+		g.sc.User = append(g.sc.User, harness.UserAction{Kind: kind, Answer: trace.Answer{Listener: &i}})
+	}
+}
+
+// failingListener lets a listener fail at a progress update.
+func (g *generator) failingListener() {
+	if g.size.Throws {
+		throw := map[string]string{trace.ToolExecutionUpdate: "the listener failed"}
+		g.sc.Config.Listeners = append(g.sc.Config.Listeners, trace.ListenerConfig{Throw: throw})
+	}
+}
+
+// forget lets the user reset the agent, also while it works, or clear its queues.
+func (g *generator) forget() {
+	a := harness.UserAction{Kind: harness.UserClearQueue}
+	if g.one("reset", 2) {
+		a = harness.UserAction{Kind: harness.UserReset, Busy: g.one("busy", 2)}
+	}
+	g.sc.User = append(g.sc.User, a)
+}
+
+// abortingTool lets a tool abort the run by itself.
+func (g *generator) abortingTool() {
+	if len(g.ids) == 0 {
+		return
+	}
+	id := g.ids[g.c.Choose("which call", len(g.ids))]
+	script, ok := g.sc.Calls[id]
+	if !ok {
+		return
+	}
+	g.sc.Calls[id] = harness.ToolScript{Sync: script.Sync, Return: script.Return, Throw: script.Throw, Abort: true}
+}
+
+// abortingHook lets a hook that belongs to calls abort the run by itself.
+func (g *generator) abortingHook() {
+	name := []string{trace.HookBeforeToolCall, trace.HookAfterToolCall}[g.c.Choose("which hook", 2)]
+	if len(g.ids) == 0 {
+		return
+	}
+	hook := g.sc.Hooks[name]
+	if hook.Answers == nil {
+		hook.Answers = map[string]harness.HookReply{}
+	}
+	id := g.ids[g.c.Choose("which call", len(g.ids))]
+	reply := hook.Answers[id]
+	reply.Abort = true
+	hook.Gate, hook.Answers[id] = false, reply
+	g.sc.Hooks[name] = hook
+}
+
+// manyMessages makes a prompt of several messages.
+func (g *generator) manyMessages() {
+	for i := range g.sc.User {
+		if a := &g.sc.User[i]; a.Kind == harness.UserPrompt {
+			a.Answer = trace.Answer{Messages: []*trace.Message{said("first"), said("second")}}
+			return
+		}
+	}
+}
+
+// begun begins with a transcript.
+func (g *generator) begun() {
+	answer := scriptedmodel.Turn{Text: "hello"}
+	g.sc.Config.Messages = []*trace.Message{said("hi"), answer.Message()}
+	g.sc.Config.Level = []string{"", "low"}[g.c.Choose("level", 2)]
+}
+
+func said(text string) *trace.Message {
+	return &trace.Message{Role: trace.RoleUser, Content: trace.TextContent(text)}
+}
+
+// oddResult lets a tool say that it failed, or say nothing.
+func (g *generator) oddResult() {
+	if len(g.ids) == 0 {
+		return
+	}
+	id := g.ids[g.c.Choose("which call", len(g.ids))]
+	script, ok := g.sc.Calls[id]
+	if !ok {
+		return
+	}
+	yes := true
+	script.Throw = nil
+	script.Return = &trace.Result{Content: trace.TextContent("r" + id), IsError: &yes}
+	if g.one("nothing", 2) {
+		script.Return = &trace.Result{Details: trace.Value(`{"from":"tool"}`)}
+	}
+	g.sc.Calls[id] = script
+}
+
+// repaired lets prepareArguments make valid what the model got wrong, or spoil
+// what it got right.
+func (g *generator) repaired() {
+	if len(g.ids) == 0 {
+		return
+	}
+	g.sc.Config.Tools[2].PrepareArguments = true
+	hook := harness.HookScript{Answers: map[string]harness.HookReply{}}
+	for i := range g.sc.Model {
+		for k := range g.sc.Model[i].Calls {
+			call := &g.sc.Model[i].Calls[k]
+			if call.Name == "nope" {
+				continue
+			}
+			wrong, right := trace.Value(`{"n":"many"}`), trace.Value(`{"n":2}`)
+			if g.one("spoiled", 4) {
+				wrong, right = right, wrong
+			}
+			call.Name, call.Args = "v", wrong
+			hook.Answers[call.ID] = harness.HookReply{Value: trace.HookAnswer{Args: right}}
+		}
+	}
+	g.sc.Hooks[trace.HookPrepareArguments] = hook
+}
+
+// shared lets every call be one of the same tool.
+func (g *generator) shared() {
+	for i := range g.sc.Model {
+		for k := range g.sc.Model[i].Calls {
+			if call := &g.sc.Model[i].Calls[k]; call.Name != "nope" {
+				call.Name, call.Args = "a", nil
+			}
+		}
 	}
 }

@@ -157,3 +157,14 @@ func (r *Result) sampled(s Sampled) {
 		have.Bound = s.Bound
 	}
 }
+
+// dropRepeated drops findings of one kind after the first. There are several if
+// replays of different ones went another way.
+func (r *Result) dropRepeated() {
+	seen := map[string]bool{}
+	r.Findings = slices.DeleteFunc(r.Findings, func(f *Finding) bool {
+		again := seen[f.Kind]
+		seen[f.Kind] = true
+		return again
+	})
+}

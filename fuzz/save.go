@@ -12,14 +12,14 @@ import (
 	"github.com/pi-conform/pi-conform/harness"
 )
 
-// CaseFile is the finding as a case file with a story and a replay line. Its name
-// is made of the rule and of what is in it.
-func (f *Finding) CaseFile(subject string) *harness.CaseFile {
-	c := &harness.CaseFile{Case: harness.Case{Scenario: clone(f.Case.Scenario), Schedule: f.Case.Schedule}}
+// CaseFile is the finding as a case file with a story and the line that replays it
+// from a directory. Its name is made of the rule and of what is in it.
+func (f *Finding) CaseFile(dir, subject string) *harness.CaseFile {
+	c := &harness.CaseFile{Case: harness.Case{Scenario: clone(f.Case.Scenario), Schedule: f.Case.Schedule}, Pinned: true}
 	sum := fnv.New32a()
 	sum.Write(harness.FormatCase(c))
 	c.Name = fmt.Sprintf("%s-%08x", fileName(f.Kind), sum.Sum32())
-	c.Story = f.story(subject) + "\n\nreplay: pi-conform replay " + c.Name + ".txtar " + subject
+	c.Story = f.story(subject) + "\n\nreplay: pi-conform replay " + filepath.Join(dir, c.Name+".txtar") + " " + subject
 	c.Case.Scenario.Name = c.Name
 	return c
 }
@@ -55,7 +55,7 @@ func (f *Finding) save(dir, subject string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
-	c := f.CaseFile(subject)
+	c := f.CaseFile(dir, subject)
 	f.File = filepath.Join(dir, c.Name+".txtar")
 	return os.WriteFile(f.File, harness.FormatCase(c), 0o644)
 }

@@ -44,7 +44,7 @@ func tidy(sc *harness.Scenario) {
 		}
 	}
 	maps.DeleteFunc(sc.Calls, func(key string, _ harness.ToolScript) bool { return !reached(made, key) })
-	for _, name := range [...]string{trace.HookPrepareArguments, trace.HookBeforeToolCall, trace.HookAfterToolCall} {
+	for _, name := range callHooks {
 		maps.DeleteFunc(sc.Hooks[name].Answers, func(key string, _ harness.HookReply) bool { return !reached(made, key) })
 	}
 	sc.Config.Hooks = nil

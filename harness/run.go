@@ -32,14 +32,6 @@ type Recording struct {
 	waiting [][]string // after each of them, the callbacks that waited
 }
 
-// Insider is a driver whose cases have to be run inside something of its own,
-// such as a bubble.
-type Insider interface {
-	// Inside runs body there. If body's subject leaves something behind that
-	// has to be reported, it is the error.
-	Inside(body func()) error
-}
-
 // Run runs a scenario on a subject: it does one action, lets the subject settle,
 // records what it did, and asks the policy for the next action, until nothing
 // is left to do.
@@ -48,43 +40,6 @@ type Insider interface {
 // so. An error means that there is none.
 func Run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
 	sc.Complete()
-	insider, ok := d.(Insider)
-	if !ok {
-		return run(ctx, d, sc, p, lim)
-	}
-	var rec *Recording
-	var err error
-	leak := insider.Inside(func() { rec, err = run(ctx, d, sc, p, lim) })
-	if leak == nil || err != nil {
-		return rec, err
-	}
-	if rec == nil {
-		return nil, leak
-	}
-	rec.leaked(leak)
-	return rec, nil
-}
-
-// leaked notes in the last entry of an otherwise complete trace that the subject
-// left something behind.
-func (r *Recording) leaked(leak error) {
-	end := &r.Trace.Entries[len(r.Trace.Entries)-1]
-	if end.Outcome == trace.OutcomeComplete {
-		end.Outcome, end.Message = outcomeOf(leak)
-	}
-}
-
-// RunCase replays a case.
-func RunCase(ctx context.Context, d Driver, c Case, lim Limits) (*Recording, error) {
-	replay := NewReplay(c.Schedule)
-	rec, err := Run(ctx, d, c.Scenario, replay, lim)
-	if rec != nil {
-		rec.Skipped = replay.Skipped()
-	}
-	return rec, err
-}
-
-func run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
 	if err := unsupported(sc, d.Info()); err != nil {
 		return nil, err
 	}
@@ -114,6 +69,25 @@ func run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Re
 		r.rec.leaked(closing)
 	}
 	return r.rec, nil
+}
+
+// leaked notes in the last entry of an otherwise complete trace that the subject
+// left something behind.
+func (r *Recording) leaked(leak error) {
+	end := &r.Trace.Entries[len(r.Trace.Entries)-1]
+	if end.Outcome == trace.OutcomeComplete {
+		end.Outcome, end.Message = outcomeOf(leak)
+	}
+}
+
+// RunCase replays a case.
+func RunCase(ctx context.Context, d Driver, c Case, lim Limits) (*Recording, error) {
+	replay := NewReplay(c.Schedule)
+	rec, err := Run(ctx, d, c.Scenario, replay, lim)
+	if rec != nil {
+		rec.Skipped = replay.Skipped()
+	}
+	return rec, err
 }
 
 // usualEntries is the length of the last trace: what the next one is likely to

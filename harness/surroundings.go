@@ -57,20 +57,37 @@ type Surroundings struct {
 	closing bool
 	sleeps  []time.Time // when each sleeper wakes
 
-	// Racy says that tasks run at once, so that of two calls with one id either
-	// could be the first to give its name. Such calls then wait until the subject
-	// is at rest and are named in source order, by [Surroundings.NameArrivals].
+	// Racy says that tasks run at once, so that of the executions of one message
+	// any could be the first to begin and, where they are answered at once, to
+	// return. They then wait until the subject is at rest and go on one by one, in
+	// source order, by [Surroundings.LetOneOn].
 	Racy     bool
+	ids      []string // of the calls of the latest message
 	shared   []string // ids that more than one call of a message has
 	arrivals []*arrival
 }
 
-// arrival is a call that waits for its name.
+// arrival is a call that waits for its turn.
 type arrival struct {
-	base   string
-	source int
-	gate   Gate
-	name   string
+	base    string
+	returns bool // it has begun, and is about to return; else it waits for its name
+	place   int  // of its id among those of its message
+	source  Source
+	gate    Gate
+	name    string
+}
+
+// compare puts all that begin before any that returns, each in source order.
+func (a *arrival) compare(b *arrival) int {
+	switch {
+	case a.returns != b.returns && a.returns:
+		return 1
+	case a.returns != b.returns:
+		return -1
+	case a.place != b.place:
+		return a.place - b.place
+	}
+	return int(a.source - b.source)
 }
 
 type count struct {
@@ -86,11 +103,18 @@ type pending struct {
 	gate      Gate
 	answer    *trace.Answer // once the gate is open
 	stream    *Stream       // of a model request
+	tool      *toolCall     // of an execution; it has a gate of its own
 }
 
+// toolCall is one execution of a tool. What it is to do comes to it as answers,
+// and where goroutines run it, it does so itself: a loop may let a tool wait until
+// an update was passed on.
 type toolCall struct {
 	name     string
 	onUpdate func(*trace.Result)
+	todo     []*trace.Answer
+	gate     Gate // it waits there for more; nil while it is busy
+	returned bool
 }
 
 // NewSurroundings gives the surroundings of one case. Gates are made by newGate.
@@ -104,7 +128,7 @@ func (s *Surroundings) Reuse(sc *Scenario) {
 	s.Scenario, s.loop = sc, nil
 	s.out, s.spare, s.used, s.counts = s.out[:0], s.spare[:0], s.used[:0], s.counts[:0]
 	s.open, s.tools, s.arrivals = s.open[:0], s.tools[:0], s.arrivals[:0]
-	s.shared, s.sleeps = nil, nil
+	s.ids, s.shared, s.sleeps = nil, nil, nil
 	s.turn, s.events, s.closing = 0, 0, false
 }
 
@@ -128,39 +152,72 @@ func (s *Surroundings) nameOf(base, id string, source Source) string {
 		defer s.mu.Unlock()
 		return s.unique(base)
 	}
-	a := &arrival{base: base, source: int(source), gate: s.newGate()}
+	return s.arrive(&arrival{base: base}, id, source)
+}
+
+// begin gives an execution its name as soon as it is its turn to begin.
+func (s *Surroundings) begin(id string, source Source) string {
+	s.mu.Lock()
+	if !s.Racy || s.closing {
+		defer s.mu.Unlock()
+		return s.unique("tool/" + id)
+	}
+	return s.arrive(&arrival{base: "tool/" + id}, id, source)
+}
+
+// turnToReturn waits until it is the turn of an execution to return.
+func (s *Surroundings) turnToReturn(id string, source Source) {
+	s.mu.Lock()
+	if !s.Racy || s.closing {
+		s.mu.Unlock()
+		return
+	}
+	s.arrive(&arrival{returns: true}, id, source)
+}
+
+// arrive waits until a call is let on; it is called with the lock held, and lets
+// go of it.
+func (s *Surroundings) arrive(a *arrival, id string, source Source) (name string) {
+	a.place, a.source, a.gate = slices.Index(s.ids, id), source, s.newGate()
 	s.arrivals = append(s.arrivals, a)
 	s.mu.Unlock()
 	a.gate.Wait()
 	return a.name
 }
 
-// NameArrivals names the calls that wait for it and lets them go on. It reports
-// whether there were any. The subject has to be at rest.
-func (s *Surroundings) NameArrivals() bool {
+// LetOneOn lets the first of the calls that wait for their turn go on, and
+// reports whether there was any. The subject has to be at rest.
+func (s *Surroundings) LetOneOn() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	waited := len(s.arrivals) > 0
-	slices.SortStableFunc(s.arrivals, func(a, b *arrival) int { return a.source - b.source })
-	for _, a := range s.arrivals {
-		a.name = s.unique(a.base)
-		a.gate.Open()
+	if len(s.arrivals) == 0 {
+		return false
 	}
-	s.arrivals = nil
-	return waited
+	first := slices.MinFunc(s.arrivals, (*arrival).compare)
+	s.arrivals = slices.DeleteFunc(s.arrivals, func(a *arrival) bool { return a == first })
+	s.letOn(first)
+	return true
 }
 
-// noteShared notes the ids that several calls of a message have.
+func (s *Surroundings) letOn(a *arrival) {
+	if !a.returns {
+		a.name = s.unique(a.base)
+	}
+	a.gate.Open()
+}
+
+// noteShared notes the ids of the calls of a message, and which of them several
+// calls have.
 func (s *Surroundings) noteShared(ev *trace.Event) {
 	if !s.Racy || ev.Type != trace.MessageEnd || ev.Message.Role != trace.RoleAssistant {
 		return
 	}
-	var ids []string
+	s.ids = nil
 	for _, call := range ev.Message.ToolCalls() {
-		if slices.Contains(ids, call.ID) {
+		if slices.Contains(s.ids, call.ID) {
 			s.shared = append(s.shared, call.ID)
 		}
-		ids = append(ids, call.ID)
+		s.ids = append(s.ids, call.ID)
 	}
 }
 
@@ -308,13 +365,14 @@ func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payloa
 
 // Execute is one execution of a tool.
 func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
-	name := s.nameOf("tool/"+payload.ToolCallID, payload.ToolCallID, source)
+	name := s.begin(payload.ToolCallID, source)
 	s.mu.Lock()
 	script := s.Scenario.toolScript(name[len("tool/"):])
-	s.tools = append(s.tools, &toolCall{name: name, onUpdate: onUpdate})
+	call := &toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate}
+	s.tools = append(s.tools, call)
 	s.mu.Unlock()
 	if script.Gate {
-		return s.executeGated(ctx, name, script, payload, onUpdate)
+		return s.executeGated(ctx, call, script, payload)
 	}
 	answer := &trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort}
 	if script.Throw != nil {
@@ -324,31 +382,66 @@ func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, sour
 	for _, update := range script.Sync {
 		onUpdate(update)
 	}
+	s.turnToReturn(payload.ToolCallID, source)
 	return answer.Result, thrown(answer)
 }
 
 // executeGated notes the call, makes the updates that come before execute first
 // yields, and then waits: in that order, as the gate is there from the start.
-func (s *Surroundings) executeGated(ctx context.Context, name string, script ToolScript, payload *trace.Payload, onUpdate func(*trace.Result)) (*trace.Result, error) {
+func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script ToolScript, payload *trace.Payload) (*trace.Result, error) {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
 		return nil, errClosing
 	}
-	p := &pending{name: name, ctx: ctx, gate: s.newGate()}
+	p := &pending{name: call.name, ctx: ctx, tool: call}
 	p.cancelled = ctx != nil && ctx.Err() != nil
-	e := trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Aborted: p.cancelled}
+	e := trace.Entry{Kind: trace.KindCall, Name: call.name, Payload: payload, Aborted: p.cancelled}
 	if len(script.Sync) > 0 {
 		e.Answer = &trace.Answer{Sync: script.Sync}
 	}
 	s.note(e)
 	s.open = append(s.open, p)
+	call.gate = s.newGate()
 	s.mu.Unlock()
 	for _, update := range script.Sync {
-		onUpdate(update)
+		call.onUpdate(update)
 	}
-	p.gate.Wait()
-	return p.answer.Result, thrown(p.answer)
+	for {
+		a := s.toDo(call)
+		if a.Partial == nil {
+			return a.Result, thrown(a)
+		}
+		call.onUpdate(a.Partial)
+	}
+}
+
+// toDo waits for the next thing that a tool is to do.
+func (s *Surroundings) toDo(call *toolCall) *trace.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(call.todo) == 0 {
+		if call.gate == nil {
+			call.gate = s.newGate()
+		}
+		gate := call.gate
+		s.mu.Unlock()
+		gate.Wait()
+		s.mu.Lock()
+	}
+	a := call.todo[0]
+	call.todo = call.todo[1:]
+	call.returned = a.Partial == nil
+	return a
+}
+
+// tell gives a tool something to do; it is called with the lock held.
+func (call *toolCall) tell(a *trace.Answer) {
+	call.todo = append(call.todo, a)
+	if call.gate != nil {
+		call.gate.Open()
+		call.gate = nil
+	}
 }
 
 // Deliver is the delivery of an event to the scenario's listener number i.
@@ -577,22 +670,43 @@ func (s *Surroundings) Do(a *Action) error {
 		return nil
 	}
 	s.open = slices.Delete(s.open, i, i+1)
-	p.answer = a.Answer
-	p.gate.Open()
+	p.give(a.Answer)
 	return nil
+}
+
+// give answers a callback that is no stream; it is called with the lock held.
+func (p *pending) give(a *trace.Answer) {
+	if p.tool != nil {
+		p.tool.tell(a)
+		return
+	}
+	p.answer = a
+	p.gate.Open()
 }
 
 func (s *Surroundings) update(a *Action) error {
 	s.mu.Lock()
-	var tool *toolCall
-	if i := slices.IndexFunc(s.tools, func(t *toolCall) bool { return t.name == a.Name }); i >= 0 {
-		tool = s.tools[i]
-	}
-	s.mu.Unlock()
-	if tool == nil {
+	i := slices.IndexFunc(s.tools, func(t *toolCall) bool { return t.name == a.Name })
+	if i < 0 {
+		s.mu.Unlock()
 		return errors.New("no tool " + a.Name + " was executed")
 	}
-	tool.onUpdate(a.Answer.Partial)
+	call := s.tools[i]
+	if s.Racy && !call.returned {
+		// One that comes while the tool waits to return, as the loop holds back an
+		// update that it made before, is left out: it would be in time.
+		if !slices.ContainsFunc(call.todo, func(a *trace.Answer) bool { return a.Partial == nil }) {
+			call.tell(a.Answer)
+		}
+		s.mu.Unlock()
+		return nil
+	}
+	s.mu.Unlock()
+	if s.Racy {
+		go call.onUpdate(a.Answer.Partial)
+		return nil
+	}
+	call.onUpdate(a.Answer.Partial)
 	return nil
 }
 
@@ -663,13 +777,12 @@ func (s *Surroundings) Release() bool {
 	s.closing = true
 	waited := len(s.open)+len(s.arrivals) > 0
 	for _, a := range s.arrivals {
-		a.gate.Open()
+		s.letOn(a)
 	}
 	s.arrivals = nil
 	for _, p := range s.open {
 		if p.stream == nil {
-			p.answer = closed()
-			p.gate.Open()
+			p.give(closed())
 			continue
 		}
 		p.stream.queue = append(p.stream.queue, closed())

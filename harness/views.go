@@ -147,23 +147,21 @@ func (w *viewer) reduce(ev *trace.Event) (view any, seen *trace.View, err error)
 	if err != nil {
 		return nil, nil, err
 	}
-	view, state, err := w.apply(ev)
+	view, state, after, err := w.apply(given)
 	if err != nil {
 		return nil, nil, err
 	}
-	seen = &trace.View{State: state}
+	seen = &trace.View{State: state, InputChanged: !bytes.Equal(given, after)}
 	if before, err := w.reducer.Show(w.view); err != nil || !sameJSON(before, w.shown) {
 		seen.Before = before
 	}
-	_, again, err := w.apply(ev)
+	_, again, _, err := w.apply(given)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !sameJSON(again, state) {
 		seen.Again = again
 	}
-	after, err := json.Marshal(ev, json.Deterministic(true))
-	seen.InputChanged = err != nil || !bytes.Equal(given, after)
 	return view, seen, nil
 }
 
@@ -176,25 +174,27 @@ func sameJSON(a, b trace.Value) bool {
 	return x.Canonicalize() == nil && y.Canonicalize() == nil && bytes.Equal(x, y)
 }
 
-func (w *viewer) apply(ev *trace.Event) (view any, state trace.Value, err error) {
+// apply gives the reducer an event of its own: what it does to that must not be
+// done to the trace. After is what became of the event.
+func (w *viewer) apply(event trace.Value) (view any, state, after trace.Value, err error) {
+	ev := &trace.Event{}
+	if err = json.Unmarshal(event, ev); err != nil {
+		return nil, nil, nil, err
+	}
 	if view, err = w.reducer.Reduce(w.view, ev); err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
+	}
+	if after, err = json.Marshal(ev, json.Deterministic(true)); err != nil {
+		return nil, nil, nil, err
 	}
 	state, err = w.reducer.Show(view)
-	return view, state, err
+	return view, state, after, err
 }
 
 // WithViews gives a driver whose recordings hold what the reducer makes of the
 // subject's events. A reducer that fails breaks off the case.
 func WithViews(d Driver, r Reducer) Driver {
-	viewed := &viewedDriver{Driver: d, reducer: r}
-	if insider, ok := d.(Insider); ok {
-		return struct {
-			*viewedDriver
-			Insider
-		}{viewed, insider}
-	}
-	return viewed
+	return &viewedDriver{Driver: d, reducer: r}
 }
 
 type viewedDriver struct {

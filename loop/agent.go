@@ -147,6 +147,9 @@ func (a *Agent) wait(begin func(done func(error)) error) error {
 // not nil, is called as loop code when the run has ended.
 func (a *Agent) BeginPrompt(messages []*trace.Message, done func(error)) error {
 	active, err := a.activate(func() error { return nil })
+	if err != nil && a.defects.Has(BusyPromptQueued) {
+		return a.queueInstead(messages, done)
+	}
 	if err != nil {
 		return err
 	}
@@ -288,7 +291,8 @@ func (a *Agent) process(ev *trace.Event) error {
 		return active.crash
 	}
 	if ev.Type == trace.AgentEnd && a.defects.Has(IdleBeforeListeners) {
-		a.finish(active)
+		a.rt.Go(func() { _ = a.tell(active.ctx, ev) })
+		return nil
 	}
 	err := a.tell(active.ctx, ev)
 	if !reduced {

@@ -14,7 +14,7 @@ func (r *run) batch(message *trace.Message, calls []*trace.Block) (results []*tr
 		return r.truncateLast(message, calls)
 	case message.StopReason == trace.StopLength && !r.has(TruncatedExecuted):
 		results, err = r.truncated(message, calls)
-		return results, r.has(TruncatedEndsRun), err
+		return results, false, err
 	case r.oneByOne(calls):
 		return r.sequential(message, calls)
 	}
@@ -51,6 +51,7 @@ func (r *run) tool(name string) *Tool {
 // Arguments that were cut off may still parse and validate, so no call of the
 // message can be trusted and none is executed (LEN-1, LEN-2).
 func (r *run) truncated(message *trace.Message, calls []*trace.Block) (results []*trace.Message, err error) {
+	results = make([]*trace.Message, 0, len(calls))
 	for _, block := range calls {
 		c := &call{run: r, message: message, block: block}
 		if err := c.emitStart(); err != nil {

@@ -35,7 +35,6 @@ type call struct {
 const (
 	textAborted = "The call was aborted before it was executed."
 	textBlocked = "The call was blocked."
-	textSkipped = "The call was skipped because of a message in the queue." // with a defect
 )
 
 var (

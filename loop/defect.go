@@ -116,6 +116,7 @@ const (
 	QueuedTwiceInContext         Defect = "queued-twice-in-context"
 	TwoAtATime                   Defect = "two-at-a-time"
 	SteeringBeforeResults        Defect = "steering-before-results"
+	SteeringDuringBatch          Defect = "steering-during-batch"
 	SteeringSkipsBatch           Defect = "steering-skips-batch"
 	FollowUpDropped              Defect = "follow-up-dropped"
 	FollowUpBeforeResults        Defect = "follow-up-before-results"
@@ -123,6 +124,7 @@ const (
 	ContextAliased               Defect = "context-aliased"
 	UpdateSnapshotChanges        Defect = "update-snapshot-changes"
 	ConcurrentPromptAccepted     Defect = "concurrent-prompt-accepted"
+	BusyPromptQueued             Defect = "busy-prompt-queued"
 	IdleBeforeListeners          Defect = "idle-before-agent-end-listeners"
 	PendingAfterListeners        Defect = "pending-not-updated-before-listener"
 	PendingKeptAfterFailure      Defect = "pending-kept-after-failure"
@@ -162,9 +164,9 @@ var knownDefects = []Defect{
 	ToolErrorBreaksRun, NoContentBreaksRun, RawArgumentsValidated, HookSeesStaleContext, StopHookBeforeTurnEnd,
 	PolledAfterStop, NextTurnModelForgotten,
 
-	EarlySteeringLost, QueuedTwiceInContext, TwoAtATime, SteeringBeforeResults, SteeringSkipsBatch,
+	EarlySteeringLost, QueuedTwiceInContext, TwoAtATime, SteeringBeforeResults, SteeringDuringBatch, SteeringSkipsBatch,
 	FollowUpDropped, FollowUpBeforeResults, LastResultMissingFromContext, ContextAliased, UpdateSnapshotChanges,
-	ConcurrentPromptAccepted, IdleBeforeListeners, PendingAfterListeners, PendingKeptAfterFailure,
+	ConcurrentPromptAccepted, BusyPromptQueued, IdleBeforeListeners, PendingAfterListeners, PendingKeptAfterFailure,
 	ErrorKeptByNextRun, UnsubscribeSkipsNext, ListenersAtOnce, CallersMessagesChanged, WallClockUsed,
 	MapOrderDecides, RaceOnResults,
 }

@@ -27,7 +27,7 @@ func inMapOrder(calls []*call) (ordered []*call) {
 		byCall[c] = true
 	}
 	for c := range byCall {
-		ordered = append(ordered, c)
+		ordered = append([]*call{c}, ordered...)
 	}
 	return ordered
 }

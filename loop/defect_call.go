@@ -4,13 +4,15 @@ import (
 	"context"
 	"errors"
 	"math"
-	"time"
+	"runtime"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
 // What the defects of a call do. Without a defect each of these functions is
 // what the first sentence of its comment says.
+
+const textSkipped = "The call was skipped because of a message in the queue."
 
 var errNoContent = errors.New("panic: runtime error: the result has no content")
 
@@ -108,6 +110,7 @@ func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, erro
 	case c.run.has(RaceOnResults):
 		return ask(c.run, func() (*trace.Result, error) {
 			result, err := execute()
+			runtime.Gosched()                                         // so that others come to the same place
 			c.run.notes.results = append(c.run.notes.results, result) // outside of loop code
 			return result, err
 		})
@@ -135,17 +138,14 @@ func (c *call) awaitUntilAbort(execute func() (*trace.Result, error)) (result *t
 	return result, err
 }
 
-// aWhile is longer than anybody waits.
-const aWhile = 365 * 24 * time.Hour
-
 // hang waits for something that does not come.
-func (r *run) hang() {
-	r.rt.Await(func() { _ = r.rt.Sleep(context.Background(), time.Hour) })
-}
+func (r *run) hang() { r.rt.Await(r.leak()) }
 
-// leak leaves a task behind.
-func (r *run) leak() {
-	r.rt.Go(func() {
-		r.rt.Await(func() { _ = r.rt.Sleep(context.Background(), aWhile) })
+// leak leaves a task behind: one that waits for itself.
+func (r *run) leak() (join func()) {
+	join = r.rt.Go(func() {
+		r.rt.Await(nothing)
+		r.rt.Await(func() { join() })
 	})
+	return join
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -81,6 +82,13 @@ func (r *run) executesCallsOfFailed(t *turn) bool {
 	return r.has(AbortedMessageCalls) && t.message.StopReason == trace.StopAborted
 }
 
+// breaksOff reports whether the run ends with the turn, whatever it brought: it
+// does not.
+func (r *run) breaksOff(t *turn) bool {
+	return r.has(AbortEndsRunAtOnce) && r.aborted() ||
+		r.has(TruncatedEndsRun) && t.unanswered && t.message.StopReason == trace.StopLength
+}
+
 // pollInVain looks at a queue although the run is over: it does not.
 func (r *run) pollInVain(t *turn) {
 	if r.has(SteeringDrainedByDyingRun) && r.failed(t) || r.has(PolledAfterStop) && !r.failed(t) {
@@ -88,7 +96,7 @@ func (r *run) pollInVain(t *turn) {
 	}
 }
 
-// steerNow puts queued messages between a message and the results of its calls.
+// steerNow takes queued messages between a message and the results of its calls.
 func (r *run) steerNow() error {
 	queued, err := r.poll(r.config.Steering)
 	for _, m := range queued {
@@ -98,6 +106,17 @@ func (r *run) steerNow() error {
 		r.add(m)
 	}
 	return err
+}
+
+// addBeforeResults puts a message into the context before the results that stand
+// last there.
+func (r *run) addBeforeResults(m *trace.Message) {
+	at := len(r.context.Messages)
+	for at > 0 && r.context.Messages[at-1].Role == trace.RoleToolResult {
+		at--
+	}
+	r.context.Messages = slices.Insert(slices.Clip(r.context.Messages), at, m)
+	r.added = append(r.added, m)
 }
 
 // endWhilePreparing tells of a message's end, and prepares its first call while
@@ -118,6 +137,17 @@ func (a *Agent) steered() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return len(a.steering.waiting) > 0
+}
+
+// queueInstead takes a prompt that comes at the wrong time for steering.
+func (a *Agent) queueInstead(messages []*trace.Message, done func(error)) error {
+	a.mu.Lock()
+	a.steering.put(messages...)
+	a.mu.Unlock()
+	if done != nil {
+		a.rt.Post(func() { done(nil) })
+	}
+	return nil
 }
 
 // stamp changes messages in place that are somebody else's.

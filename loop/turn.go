@@ -69,6 +69,10 @@ func (r *run) openTurn(last *turn, queued []*trace.Message) error {
 		if err := r.emitMessage(m); err != nil {
 			return err // what was drained is lost (edge 11)
 		}
+		if r.has(SteeringBeforeResults) {
+			r.addBeforeResults(m)
+			continue
+		}
 		r.add(m)
 		if r.has(QueuedTwiceInContext) {
 			r.context.Messages = append(r.context.Messages, m)
@@ -127,7 +131,7 @@ func (r *run) oneTurn() (*turn, error) {
 	if len(calls) == 0 || r.failed(t) {
 		return t, nil
 	}
-	if r.has(SteeringBeforeResults) {
+	if r.has(SteeringDuringBatch) {
 		if err := r.steerNow(); err != nil {
 			return nil, err
 		}
@@ -136,7 +140,7 @@ func (r *run) oneTurn() (*turn, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.results, t.unanswered = append(t.results, results...), !terminate
+	t.results, t.unanswered = results, !terminate
 	r.add(results...)
 	if r.has(LastResultMissingFromContext) {
 		r.context.Messages = r.context.Messages[:len(r.context.Messages)-1]
@@ -161,7 +165,7 @@ func (r *run) goOn(t *turn) (queued []*trace.Message, again bool, err error) {
 		r.pollInVain(t)
 		return nil, false, err
 	}
-	if r.has(AbortEndsRunAtOnce) && r.aborted() {
+	if r.breaksOff(t) {
 		return nil, false, nil
 	}
 	if queued, err = r.poll(r.config.Steering); err != nil {

@@ -38,6 +38,7 @@ export interface HookAnswer {
 	stop?: boolean; // shouldStopAfterTurn
 	action?: "end" | "continue"; // finishTurn
 	key?: string; // getApiKey
+	continue?: boolean; // compact
 }
 
 /** What a callback was given: see the table of payloads in docs/PROTOCOL.md. */
@@ -100,12 +101,13 @@ export interface Config {
 	hooks: Record<string, "gate" | "auto">;
 	listeners: { gate?: string[]; throw?: Record<string, string>; late?: boolean }[];
 	messages: Message[];
+	session?: { maxRetries?: number; baseDelayMs?: number; retryable?: string[]; compact?: string[] }; // form session
 }
 
 /** The surroundings of the loop in one session. */
 export class Surroundings {
 	readonly session: string;
-	readonly form: "agent" | "loop" | "stream";
+	readonly form: "agent" | "loop" | "stream" | "session";
 	readonly edition: string;
 	readonly config: Config;
 	/** How many events were recorded so far. */
@@ -127,6 +129,22 @@ export class Surroundings {
 	log(text: string): void;
 }
 
+/** What the user interface shows, so far as the contract says. Other members may be there. */
+export interface View {
+	phase: "running" | "settling" | "idle";
+	turn: number;
+	bubbles: { turn: number; text: string; open?: boolean }[];
+	tools: { id: string; name: string; args?: unknown; status: "preparing" | "running" | "done" | "error"; text?: string }[];
+}
+
+/** A user interface's reducer, which needs no session: declare the capability `reducer`. */
+export interface Reducer<V extends View = View> {
+	/** The view before anything has happened. */
+	start(): V;
+	/** The view after an event of the loop, or after `{type: "prompt_returned"}`. Views go to the harness and back as JSON. */
+	reduce(view: V, event: any): V;
+}
+
 /** An adapter: what the subject is, and how to make a loop in given surroundings. */
 export interface Adapter {
 	subject: { name: string; version: string; language: string };
@@ -134,8 +152,11 @@ export interface Adapter {
 	editions: string[] | ((offered: string[]) => string[]);
 	capabilities: string[];
 	barrier?: "quiescent" | "none";
-	/** Makes a loop, without starting anything. Its first listeners are registered by the caller. */
-	open(surroundings: Surroundings): Loop;
+	/** Whether the loop still waits for a turn of the event loop that it asked for: then a barrier gives it another one. */
+	busy?: () => boolean;
+	/** Makes a loop, without starting anything. Its first listeners are registered by the caller. Absent if there is only a reducer. */
+	open?(surroundings: Surroundings): Loop;
+	reducer?: Reducer<any>;
 }
 
 /** Runs the adapter on standard input and output. */

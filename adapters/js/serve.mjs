@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { Closed, ProtocolError } from "./errors.mjs";
 import { Lines } from "./lines.mjs";
 import { Surroundings } from "./surroundings.mjs";
@@ -69,6 +70,7 @@ export class Server {
 		user: (m) => this.#session(m).user(m.name, m.kind, m.answer ?? undefined),
 		answer: (m) => this.#session(m).answer(m.call, m.answer ?? {}),
 		sync: (m) => this.#sync(m),
+		reduce: (m) => this.#reduce(m),
 		close: (m) => this.#close(m),
 		bye: () => undefined,
 	};
@@ -109,6 +111,23 @@ export class Server {
 		};
 		setImmediate(turn);
 		return LATER;
+	}
+
+	// One application of the reducer. The harness cannot see what becomes of the
+	// view and the event here, so it is told if they were changed.
+	#reduce({ view, event }) {
+		const { reducer } = this.#adapter;
+		if (!reducer) throw new ProtocolError("unsupported", "the subject has no reducer");
+		const given = view ?? reducer.start();
+		const [viewBefore, eventBefore] = structuredClone([given, event]);
+		const next = reducer.reduce(given, event);
+		if (typeof next?.then === "function") throw new ProtocolError("failed", "the reducer gives a promise: it has to be synchronous");
+		return {
+			type: "reduced",
+			view: next,
+			...(!isDeepStrictEqual(given, viewBefore) && { before: given }),
+			...(!isDeepStrictEqual(event, eventBefore) && { eventAfter: event }),
+		};
 	}
 
 	#close(message) {

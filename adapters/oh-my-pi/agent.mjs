@@ -1,5 +1,7 @@
 import { Refused } from "../js/index.mjs";
 import { callbacks, scriptedModel } from "../pi/callbacks.mjs";
+import { turn } from "./host.mjs";
+import { CountedStream } from "./stream.mjs";
 
 /** The loop as an agent, with state, queues and listeners. */
 export class AgentForm {
@@ -82,16 +84,35 @@ function toolsOf(surroundings) {
 	const { tools } = callbacks({}, surroundings);
 	return tools.map((tool) => {
 		const alone = (tool.executionMode ?? config.toolExecution) === "sequential";
-		return { ...tool, concurrency: alone ? "exclusive" : "shared" };
+		return { ...tool, execute: afterATurn(detailed(tool.execute)), concurrency: alone ? "exclusive" : "shared" };
 	});
+}
+
+// The loop makes up details for a result that does not mention any.
+function detailed(execute) {
+	const mention = (result) => result && { details: undefined, ...result };
+	return async (id, args, signal, onUpdate) => mention(await execute(id, args, signal, (partial) => onUpdate(mention(partial))));
 }
 
 function hooksOf(surroundings) {
 	const { streamFn, hooks } = callbacks({}, surroundings);
 	const { getApiKey, ...others } = hooks;
-	return {
+	const all = {
 		...others,
 		...(getApiKey && { getApiKey: (model) => getApiKey(model.provider) }),
-		streamFn: (model, context, options) => streamFn(model, { ...context, systemPrompt: context.systemPrompt?.join("\n\n") }, options),
+		streamFn: async (model, context, options) => {
+			const stream = await streamFn(model, { ...context, systemPrompt: context.systemPrompt?.join("\n\n") }, options);
+			return new CountedStream(stream);
+		},
+	};
+	return Object.fromEntries(Object.entries(all).map(([name, callback]) => [name, afterATurn(callback)]));
+}
+
+// What stands before a callback in the trace is then what the loop did before it,
+// and not what its listeners happened to have heard of.
+function afterATurn(callback) {
+	return async (...args) => {
+		await turn();
+		return callback(...args);
 	};
 }

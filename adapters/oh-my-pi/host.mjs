@@ -1,15 +1,13 @@
 /**
- * Makes the process a quiet host for a loop that expects to be a whole program
- * there, and gives a function that says whether the loop still waits for a turn
- * of the event loop that it asked for.
+ * Makes the process a quiet host for a loop that expects to be the whole program
+ * there: its log goes to standard error, a rejection in the background does not end
+ * it, and its clock stands still.
  */
 export async function host({ root, module }) {
 	const { logger } = await import(Bun.resolveSync("@oh-my-pi/pi-utils", root));
 	redirectLog(logger);
-	// The package ends the process for a rejection that nobody handles.
 	process.removeAllListeners("unhandledRejection");
 	await stopClock(module);
-	return countSleeps();
 }
 
 // The log would otherwise be written into the home folder of whoever runs it.
@@ -22,22 +20,32 @@ function redirectLog(logger) {
 
 // The loop rests for 20 ms whenever 50 ms have passed since it last did, so that
 // where it rests depends on how fast the machine is. With the clock stopped
-// right after a rest it never does.
+// right after a rest it never does. Sleeping for no time at all, as it does
+// before each request, is a turn of the event loop.
 async function stopClock({ yieldIfDue }) {
 	await yieldIfDue();
 	const now = Date.now();
 	Date.now = () => now;
+	const { sleep } = Bun;
+	Bun.sleep = (time) => (time === 0 ? turn() : sleep(time));
 }
 
-// Before each request the loop sleeps for no time at all, so that its listeners
-// can catch up. A barrier has to outlast that.
-function countSleeps() {
-	const { sleep } = Bun;
-	let sleeping = 0;
-	Bun.sleep = async (time) => {
-		sleeping++;
-		await sleep(time);
-		sleeping--;
-	};
-	return () => sleeping > 0;
+let next; // the turn that is waited for
+
+/**
+ * One turn of the event loop, the same for all who ask before it comes. The agent is
+ * fed by a stream of events and waits for nobody, so its listeners hear of an event
+ * only after whatever the loop did right after it. After a turn they have heard of
+ * everything.
+ */
+export function turn() {
+	next ??= new Promise(setImmediate).then(() => {
+		next = undefined;
+	});
+	return next;
+}
+
+/** Whether anybody waits for a turn of the event loop: a barrier has to outlast that. */
+export function busy() {
+	return next !== undefined;
 }

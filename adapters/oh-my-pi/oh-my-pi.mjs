@@ -6,7 +6,7 @@
 import { editionFor, serve } from "../js/index.mjs";
 import { loadPackage } from "../pi/package.mjs";
 import { AgentForm } from "./agent.mjs";
-import { host } from "./host.mjs";
+import { busy, host } from "./host.mjs";
 
 const NAMES = ["@oh-my-pi/pi-agent-core"];
 
@@ -35,7 +35,7 @@ const found = await loadPackage(process.env.PI_CONFORM_PACKAGE, process.cwd(), N
 	process.stderr.write(`pi-conform: ${error.message}\n`);
 	process.exit(2);
 });
-const busy = await host(found);
+await host(found);
 
 serve({
 	subject: { name: found.name, version: found.version, language: "typescript" },

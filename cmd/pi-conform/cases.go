@@ -14,6 +14,7 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
+	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
@@ -46,7 +47,7 @@ func pinnedTo(c *harness.CaseFile) string {
 
 // fitting are the cases that can be run on the subject in its edition, and a
 // note for each capability for lack of which cases were left out.
-func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.CaseFile, notes []string) {
+func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.CaseFile, skipped []report.Skipped, notes []string) {
 	lacking := map[string]int{}
 	for _, c := range cases {
 		if !runsIn(c, s.Edition) {
@@ -54,6 +55,7 @@ func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.Ca
 		}
 		if lacks := s.Lacks(c.Case.Scenario); lacks != "" {
 			lacking[lacks]++
+			skipped = append(skipped, report.Skipped{Case: c.Name, Needs: lacks})
 			continue
 		}
 		kept = append(kept, c)
@@ -62,7 +64,7 @@ func fitting(cases []*harness.CaseFile, s *subjects.Subject) (kept []*harness.Ca
 		notes = append(notes, fmt.Sprintf("not applicable: %s, for the subject has not declared %s",
 			console.Count(lacking[capability], "case"), capability))
 	}
-	return kept, notes
+	return kept, skipped, notes
 }
 
 // scenarioIn is the scenario of a case, to be run in the edition.

@@ -15,8 +15,9 @@ var update = flag.Bool("update", false, "write the generated documents anew")
 func TestGeneratedDocs(t *testing.T) {
 	root := newProgram(nil, io.Discard, io.Discard).root()
 	for file, want := range map[string]string{
-		"../../docs/RULES.md": docs.Rules(editionsOf),
-		"../../docs/CLI.md":   docs.CommandLine(root),
+		"../../docs/RULES.md":    docs.Rules(editionsOf),
+		"../../docs/CLI.md":      docs.CommandLine(root),
+		"../../docs/EDITIONS.md": docs.Editions(),
 	} {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {

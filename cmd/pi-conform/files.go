@@ -6,29 +6,9 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
-
-// writeReport writes the report as JSON; to standard output if the file is -.
-func (p *program) writeReport(file string, rep *report.Report) error {
-	switch file {
-	case "":
-		return nil
-	case "-":
-		return report.Write(p.raw, rep)
-	}
-	out, err := os.Create(file)
-	if err != nil {
-		return exit.With(exit.Usage, fmt.Errorf("--json: %w", err))
-	}
-	if err := report.Write(out, rep); err != nil {
-		out.Close()
-		return err
-	}
-	return out.Close()
-}
 
 // writeTraces writes, for every finding, the trace and what the reference did.
 func writeTraces(dir string, rep *report.Report) error {

@@ -37,7 +37,8 @@ func (p *program) listCommand() *cobra.Command {
 		Short: "what there is",
 		Example: `  pi-conform list rules UPD
   pi-conform list cases 'par/**'
-  pi-conform list mutants --json`,
+  pi-conform list mutants --json
+  pi-conform list editions 0.84.3..1.6        what differs between the two`,
 		Args:      arguments(1, 2, false),
 		ValidArgs: []string{"rules", "cases", "subjects", "mutants", "editions"},
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -204,6 +205,9 @@ type editionInfo struct {
 }
 
 func (p *program) listEditions(pattern []string, asJSON bool) error {
+	if len(pattern) > 0 && strings.Contains(pattern[0], "..") {
+		return p.listBetween(pattern[0], asJSON)
+	}
 	var infos []editionInfo
 	for _, e := range edition.Known() {
 		infos = append(infos, editionInfo{e, e == edition.Default, rulesIn(e)})
@@ -222,7 +226,7 @@ func (p *program) listEditions(pattern []string, asJSON bool) error {
 func rulesIn(e edition.Edition) int {
 	n := 0
 	for _, r := range conformance.Catalogue() {
-		if (r.From == "" || e.AtLeast(r.From)) && (r.Until == "" || !e.AtLeast(r.Until)) {
+		if holds(&r, e) {
 			n++
 		}
 	}

@@ -43,7 +43,7 @@ func compareRepeats(ctx context.Context, s *subjects.Subject, c *harness.CaseFil
 		}
 		if at, text := trace.FirstDiff(first.Trace, again.Trace); at >= 0 {
 			return &report.Unclear{
-				Case: c.Name, Schedule: first.Schedule, Outcome: report.Unsteady,
+				Case: c.Name, Number: n, Schedule: first.Schedule, Outcome: report.Unsteady,
 				Message: "the same schedule gave two different traces: " + text,
 			}
 		}

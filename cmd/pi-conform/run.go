@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"runtime"
 	"time"
 
@@ -30,9 +31,16 @@ type runFlags struct {
 	failFast  bool
 	maxFail   int
 	traceDir  string
-	json      string
-	quiet     bool
-	verbose   bool
+	shard     string
+	rerun     string
+	baseline  string
+	strict    bool
+	events    string
+	outputs   outputs
+
+	part    report.Shard // what shard says
+	quiet   bool
+	verbose bool
 }
 
 func (p *program) runCommand() *cobra.Command {
@@ -50,7 +58,7 @@ and judges what was recorded. Only a broken MUST rule makes the subject fail.`,
 		ValidArgsFunction: completeSubjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, command := splitArgs(cmd, args)
-			return p.runSuite(cmd.Context(), f, names, command)
+			return p.runSuite(cmd, f, names, command)
 		},
 	}
 	f.add(cmd)
@@ -71,7 +79,12 @@ func (f *runFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.failFast, "fail-fast", false, "stop at the first case that breaks a MUST rule")
 	flags.IntVar(&f.maxFail, "max-fail", 0, "stop after `N` findings of MUST rules (0: never)")
 	flags.StringVar(&f.traceDir, "trace-dir", "", "write the traces of all findings, and the reference's, below `DIR`")
-	flags.StringVar(&f.json, "json", "", "write the report as JSON to `FILE` (- for standard output)")
+	flags.StringVar(&f.shard, "shard", "", "run only part `I/N` of everything, or «job»: the one that an indexed job of Kubernetes is given")
+	flags.StringVar(&f.rerun, "rerun-failed", "", "run only the cases that failed in the report in `FILE` (JSON), by the same schedules")
+	flags.StringVar(&f.baseline, "baseline", "", "expected failures are in `FILE`")
+	flags.BoolVar(&f.strict, "strict", false, "with --baseline: an expected failure that does not happen counts as a broken rule")
+	flags.StringVar(&f.events, "events", "", "write what happens to `FILE` while it happens, as JSON lines")
+	f.outputs.add(cmd)
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress, and of findings the summary alone")
 	flags.BoolVarP(&f.verbose, "verbose", "v", false, "name every rule, and show findings of every level in full")
 }
@@ -95,16 +108,40 @@ func (f *runFlags) check() error {
 	if f.failFast {
 		f.maxFail = 1
 	}
+	if f.strict && f.baseline == "" {
+		return exit.Usagef("--strict is about expected failures: it needs --baseline")
+	}
+	var err error
+	if f.part, err = parseShard(f.shard); err != nil {
+		return err
+	}
+	if f.part.Count > 0 && f.repeat > 0 {
+		return exit.Usagef("--shard and --repeat cannot be given together")
+	}
+	if err := writable(f.events); err != nil {
+		return exit.With(exit.Usage, fmt.Errorf("--events: %w", err))
+	}
+	if err := f.outputs.check(); err != nil {
+		return err
+	}
 	return oneOf("level", f.level, "must", "should", "robust")
 }
 
 // runSuite is the command run.
-func (p *program) runSuite(ctx context.Context, f *runFlags, names, command []string) error {
+func (p *program) runSuite(cmd *cobra.Command, f *runFlags, names, command []string) error {
+	ctx := cmd.Context()
 	if err := f.check(); err != nil {
+		return err
+	}
+	expected, err := openBaseline(f.baseline)
+	if err != nil {
 		return err
 	}
 	cases, err := chosenCases(f.run, f.skip)
 	if err != nil {
+		return err
+	}
+	if cases, err = f.again(cases, cmd.Flags()); err != nil {
 		return err
 	}
 	if _, err := conformance.Select(f.rules...); err != nil { // before a process is started
@@ -120,29 +157,41 @@ func (p *program) runSuite(ctx context.Context, f *runFlags, names, command []st
 		return err
 	}
 	began := time.Now()
-	rep, err := p.judge(ctx, f, subject, cases, rules)
+	events, err := openEvents(f.events)
 	if err != nil {
+		return err
+	}
+	rep, err := p.judge(ctx, f, subject, cases, rules, events)
+	if err != nil {
+		return err
+	}
+	rep.Partial = rep.Partial || ctx.Err() != nil
+	if err := expect(expected, rep); err != nil {
 		return err
 	}
 	if !f.quiet {
 		p.note("took " + time.Since(began).Round(10*time.Millisecond).String())
 	}
-	return p.deliver(ctx, f, rep)
+	return p.deliver(ctx, f, rep, events)
 }
 
 // judge runs the cases.
-func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, cases []*harness.CaseFile, rules []conformance.Rule) (*report.Report, error) {
-	cases, notes := fitting(cases, s)
+func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, cases []*harness.CaseFile, rules []conformance.Rule, events *eventLog) (*report.Report, error) {
+	cases, skipped, notes := fitting(cases, s)
+	events.start(len(cases))
 	o := suite.Options{
-		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed,
+		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed, Shard: f.part, Skipped: skipped,
 		Jobs: jobs(f.jobs, s), MaxFail: f.maxFail, Oracle: s.Oracle, Reference: reference.New(), Replay: s.Replay,
 	}
+	progress := p.notes.NewProgress(caseNames(cases))
 	if !f.quiet {
-		progress := p.notes.NewProgress(caseNames(cases))
 		defer progress.End()
-		o.Progress = func(done suite.Progress) {
+	}
+	o.Progress = func(done suite.Progress) {
+		if !f.quiet {
 			progress.Case(done.Case, done.Schedules, done.Failed, done.Unclear)
 		}
+		events.done(done.Done, done.Result, done.Findings)
 	}
 	rep, err := suite.Run(ctx, s.Driver, cases, o)
 	if err != nil {
@@ -178,23 +227,29 @@ func jobs(asked int, s *subjects.Subject) int {
 
 // deliver writes the report wherever it was asked for, and says how the program
 // ends.
-func (p *program) deliver(ctx context.Context, f *runFlags, rep *report.Report) error {
-	rep.Partial = rep.Partial || ctx.Err() != nil
+func (p *program) deliver(ctx context.Context, f *runFlags, rep *report.Report, events *eventLog) error {
+	code := codeOf(rep)
+	switch {
+	case ctx.Err() != nil:
+		code = exit.Interrupted
+	case f.strict && code == exit.Stale:
+		code = exit.Broken
+	}
 	if err := writeTraces(f.traceDir, rep); err != nil {
 		return err
 	}
-	if err := p.writeReport(f.json, rep); err != nil {
+	if err := events.end(rep, code); err != nil {
+		return err
+	}
+	if err := p.write(&f.outputs, rep); err != nil {
 		return err
 	}
 	out := p.out
-	if f.json == "-" {
+	if f.outputs.onStream() {
 		out = p.notes
 	}
 	p.print(out, f, rep)
-	if ctx.Err() != nil {
-		return exit.Silently(exit.Interrupted)
-	}
-	return exit.Silently(codeOf(rep))
+	return exit.Silently(code)
 }
 
 func (p *program) print(out *console.Console, f *runFlags, rep *report.Report) {
@@ -209,10 +264,12 @@ func codeOf(rep *report.Report) exit.Code {
 	switch {
 	case len(rep.Broken(conformance.Must)) > 0:
 		return exit.Broken
-	case len(rep.Unclear) > 0:
+	case len(rep.Unexpected()) > 0:
 		return exit.Subject
 	case !rep.Exercised():
 		return exit.Nothing
+	case len(rep.Stale) > 0:
+		return exit.Stale
 	}
 	return exit.OK
 }

@@ -43,8 +43,8 @@ type Subject struct {
 // Plan is what a run sets out to do. Two shards belong together only if their
 // plans are the same.
 type Plan struct {
-	ID        string `json:"id,omitempty"`      // digest of all that decides what is run and how it is judged
-	Cases     int    `json:"cases,omitzero"`    // in all shards together
+	ID        string `json:"id,omitempty"`       // digest of all that decides what is run and how it is judged
+	Cases     int    `json:"cases,omitzero"`     // in all shards together
 	Schedules int    `json:"schedules,omitzero"` // drawn ones of each case, besides its own
 }
 

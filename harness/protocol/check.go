@@ -46,11 +46,11 @@ func DecodeRequest(line Line) (*Request, error) {
 }
 
 var requestTypes = []string{
-	TypeHello, TypeOpen, TypeUser, TypeAnswer, TypeSync, TypeClock, TypeClose, TypeBye,
+	TypeHello, TypeOpen, TypeUser, TypeAnswer, TypeSync, TypeClock, TypeReduce, TypeClose, TypeBye,
 }
 
 var replyTypes = []string{
-	TypeHelloOK, TypeOK, TypeError, TypeSynced, TypeLog,
+	TypeHelloOK, TypeOK, TypeError, TypeSynced, TypeReduced, TypeLog,
 	string(trace.KindEvent), string(trace.KindCall), string(trace.KindRead),
 	string(trace.KindCancelled), string(trace.KindSettled), string(trace.KindRetained),
 }
@@ -181,6 +181,8 @@ func (r *Reply) fault() string {
 		return need(r.Code != "", "code")
 	case TypeSynced:
 		return cmpFault(need(r.Re > 0, "re"), need(r.Idle != nil, "idle"), need(r.WaitingOn != nil, "waitingOn"), need(r.Events != nil, "events"))
+	case TypeReduced:
+		return cmpFault(need(r.Re > 0, "re"), need(r.View != nil, "view"))
 	case string(trace.KindEvent):
 		return r.eventFault()
 	case string(trace.KindCall):
@@ -210,10 +212,13 @@ func (r *Reply) eventFault() string {
 	if r.N == nil {
 		return missing + "n"
 	}
-	if r.Event == nil || r.Event.Type == "" {
+	return eventFault(r.Event)
+}
+
+func eventFault(e *trace.Event) string {
+	if e == nil || e.Type == "" {
 		return missing + "event.type"
 	}
-	e := r.Event
 	return cmpFault(
 		messageFault(e.Message), messagesFault(e.ToolResults), messagesFault(e.Messages), streamFault(e.StreamEvent),
 		resultFault(e.PartialResult), resultFault(e.Result),
@@ -238,6 +243,8 @@ func (r *Request) fault() string {
 		return cmpFault(need(r.Session != "", "session"), need(r.Call != "", "call"), need(r.Answer != nil, "answer"), answerFault(r.Answer))
 	case TypeSync, TypeClose:
 		return need(r.Session != "", "session")
+	case TypeReduce:
+		return eventFault(r.Event)
 	case TypeClock:
 		return cmpFault(need(r.Session != "", "session"), need(r.AdvanceMs > 0, "advanceMs"))
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
 	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/loop/view"
 )
 
 // The test binary is also the subject: with this variable set it behaves as one
@@ -98,7 +99,7 @@ func beSubject(mode string) int {
 		}
 		fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
 	case "reference":
-		if err := protocol.Serve(in, out, reference.New(), protocol.ServeOptions{Strict: true}); err != nil {
+		if err := protocol.Serve(in, out, reference.New(), protocol.ServeOptions{Strict: true, Reduce: view.ReduceJSON}); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

@@ -22,6 +22,7 @@ const (
 	TypeAnswer = "answer"
 	TypeSync   = "sync"
 	TypeClock  = "clock"
+	TypeReduce = "reduce"
 	TypeClose  = "close"
 	TypeBye    = "bye"
 )
@@ -33,6 +34,7 @@ const (
 	TypeOK      = "ok"
 	TypeError   = "error"
 	TypeSynced  = "synced"
+	TypeReduced = "reduced"
 	TypeLog     = "log"
 )
 
@@ -78,6 +80,10 @@ type Request struct {
 
 	// clock
 	AdvanceMs int64 `json:"advanceMs,omitzero"`
+
+	// reduce
+	View  trace.Value  `json:"view,omitzero"`
+	Event *trace.Event `json:"event,omitzero"`
 }
 
 // Reply is a message from a subject: a reply, or an output, whose members are
@@ -102,6 +108,12 @@ type Reply struct {
 	Idle      *bool    `json:"idle,omitzero"`      // no run is active
 	WaitingOn []string `json:"waitingOn,omitzero"` // callbacks that wait, in the order in which they began
 	Events    *int     `json:"events,omitzero"`    // number of events so far
+	WakeMs    int64    `json:"wakeMs,omitzero"`    // until the subject wakes, if it sleeps
+
+	// reduced
+	View       trace.Value  `json:"view,omitzero"`
+	Before     trace.Value  `json:"before,omitzero"`     // the view that it was given, if it changed that
+	EventAfter *trace.Event `json:"eventAfter,omitzero"` // the event that it was given, if it changed that
 
 	// outputs
 	Session string         `json:"session,omitempty"`
@@ -140,6 +152,7 @@ const (
 	CapSignals   = "signals"   // cancelled signals of pending callbacks are reported
 	CapRetained  = "retained"  // kept events are compared after each run
 	CapClock     = "clock"     // time is virtual
+	CapReducer   = "reducer"   // there is a reducer of views; it needs no session
 )
 
 // EvidenceOf is what a recording of a subject with these capabilities can show.

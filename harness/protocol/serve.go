@@ -21,6 +21,9 @@ import (
 type ServeOptions struct {
 	// Strict checks every message in both directions against the schema.
 	Strict bool
+	// Reduce, if not nil, is a reducer of views that is offered besides: a view
+	// that is nil is the first.
+	Reduce func(view trace.Value, ev *trace.Event) (trace.Value, error)
 }
 
 // Serve lets the driver be a subject: it answers the messages of a harness from
@@ -94,6 +97,8 @@ func (s *server) answer(line Line) {
 		s.act(r)
 	case TypeSync:
 		s.sync(r)
+	case TypeReduce:
+		s.reduce(r)
 	case TypeClose:
 		s.close(r)
 	case TypeBye:
@@ -114,6 +119,9 @@ func (s *server) hello(r *Request) {
 	capabilities := info.Capabilities
 	if capabilities == nil {
 		capabilities = capabilitiesOf(info.Evidence)
+	}
+	if s.opts.Reduce != nil {
+		capabilities = append(slices.Clip(capabilities), CapReducer)
 	}
 	barrier := info.Barrier
 	if barrier == "" {
@@ -213,7 +221,36 @@ func (s *server) sync(r *Request) {
 	}
 	idle := len(open.runs) == 0
 	waiting := append([]string{}, open.waiting...)
-	s.write(&Reply{Type: TypeSynced, Re: r.ID, Idle: &idle, WaitingOn: waiting, Events: &open.events})
+	s.write(&Reply{
+		Type: TypeSynced, Re: r.ID, Idle: &idle, WaitingOn: waiting, Events: &open.events, WakeMs: wakeMs(open.session),
+	})
+}
+
+// wakeMs is the time until a subject wakes, in whole milliseconds, rounded up; 0
+// if it does not sleep.
+func wakeMs(session harness.Session) int64 {
+	sleeper, ok := session.(harness.Sleeper)
+	if !ok {
+		return 0
+	}
+	d, ok := sleeper.NextWake()
+	if !ok || d <= 0 {
+		return 0
+	}
+	return (d + time.Millisecond - 1).Milliseconds()
+}
+
+func (s *server) reduce(r *Request) {
+	if s.opts.Reduce == nil {
+		s.refuse(r.ID, CodeUnsupported, "there is no reducer")
+		return
+	}
+	view, err := s.opts.Reduce(r.View, r.Event)
+	if err != nil {
+		s.failed(r.ID, err)
+		return
+	}
+	s.write(&Reply{Type: TypeReduced, Re: r.ID, View: view})
 }
 
 func (o *served) saw(e *trace.Entry) {

@@ -22,11 +22,13 @@ type session struct {
 	called map[string]struct{} // callbacks that waited, or still do
 	spent  time.Duration       // waiting for the subject
 	last   string              // label of the last action
+	wake   time.Duration       // until the subject wakes, as the last barrier said
 }
 
 var (
 	_ harness.Session   = (*session)(nil)
 	_ harness.Pipeliner = (*session)(nil)
+	_ harness.Sleeper   = (*session)(nil)
 )
 
 // Open begins a case. It starts the subject if it does not run.
@@ -298,7 +300,11 @@ func (s *session) follow(r *Reply) error {
 	return nil
 }
 
+// NextWake is what the last barrier said.
+func (s *session) NextWake() (time.Duration, bool) { return s.wake, s.wake > 0 }
+
 func (s *session) checkBarrier(r *Reply) error {
+	s.wake = time.Duration(r.WakeMs) * time.Millisecond
 	if *r.Events != s.events {
 		return s.protest(r.violation(
 			fmt.Sprintf("synced counts %d events, but %d were written", *r.Events, s.events),

@@ -132,15 +132,15 @@ func TestNewestPi(t *testing.T) {
 	machine(t, map[string]string{"npm": fakeNPM, "node": newNode})
 	cache := os.Getenv(CacheVariable)
 	o := Options{}
-	folder, err := o.piPackage(context.Background(), cache, "")
-	if err != nil || folder != installed(cache, "1.6.0") {
+	folder, err := o.release(context.Background(), cache, pi, "")
+	if err != nil || folder != pi.installed(cache, "1.6.0") {
 		t.Errorf("%s, %v", folder, err)
 	}
 	t.Setenv("FAKE_NPM", "offline")
 	var progress bytes.Buffer
 	o.Progress = &progress
-	folder, err = o.piPackage(context.Background(), cache, "")
-	if err != nil || folder != installed(cache, "1.6.0") || !strings.Contains(progress.String(), "using pi@1.6.0") {
+	folder, err = o.release(context.Background(), cache, pi, "")
+	if err != nil || folder != pi.installed(cache, "1.6.0") || !strings.Contains(progress.String(), "using pi@1.6.0") {
 		t.Errorf("%s, %v, %q", folder, err, &progress)
 	}
 }

@@ -81,6 +81,10 @@ func sideLine(e *Entry) string {
 	return fmt.Sprintf("step %d: %s", e.Step, Line(e))
 }
 
+// Excerpts are the surroundings of the first difference between the JSON of two
+// entries, for where their lines look the same.
+func Excerpts(a, b *Entry) (string, string) { return excerpts(entryJSON(a), entryJSON(b)) }
+
 // excerpts are the surroundings of the first difference between two JSON texts
 // whose lines look the same.
 func excerpts(a, b []byte) (string, string) {

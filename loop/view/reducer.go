@@ -21,3 +21,14 @@ func (r Reducer) Reduce(view any, ev *trace.Event) (any, error) {
 func (Reducer) Show(view any) (trace.Value, error) {
 	return json.Marshal(view, json.Deterministic(true))
 }
+
+// ReduceJSON is [Reduce] for views as JSON; one that is nil is the first.
+func ReduceJSON(view trace.Value, ev *trace.Event) (trace.Value, error) {
+	v := View{Phase: Idle}
+	if view != nil {
+		if err := json.Unmarshal(view, &v); err != nil {
+			return nil, err
+		}
+	}
+	return Reducer{}.Show(Reduce(v, ev))
+}

@@ -17,6 +17,7 @@ import (
 type Console struct {
 	out      io.Writer
 	terminal bool
+	renderer *lipgloss.Renderer
 
 	bold, faint, good, bad, warn lipgloss.Style
 }
@@ -31,7 +32,7 @@ func New(out io.Writer) *Console {
 	}
 	style := func() lipgloss.Style { return renderer.NewStyle().Inline(true) }
 	return &Console{
-		out: out, terminal: terminal,
+		out: out, terminal: terminal, renderer: renderer,
 		bold:  style().Bold(true),
 		faint: style().Faint(true),
 		good:  style().Foreground(lipgloss.Color("2")),

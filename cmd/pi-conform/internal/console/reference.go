@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/pi-conform/pi-conform/conformance/report"
+	"github.com/pi-conform/pi-conform/conformance/report/lanes"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -28,12 +29,27 @@ func (c *Console) reference(f *report.Finding) {
 		c.Printf("  what the reference does here:\n")
 	default:
 		if i, j = firstDifference(subject, good); i < 0 {
-			c.Printf("  the reference does the same\n")
+			c.unlike(f)
 			return
 		}
 		c.Printf("  where the reference first does something else:\n")
 	}
 	c.drawStep(f.Reference, good[j], commonLines(subject[i].lines, good[j].lines))
+}
+
+// unlike writes what differs from the reference where every line reads the same.
+func (c *Console) unlike(f *report.Finding) {
+	for _, p := range lanes.Align(f.Trace, f.Reference) {
+		if p.Like != lanes.SameLine {
+			continue
+		}
+		e := &f.Trace.Entries[p.A]
+		subject, good := trace.Excerpts(e, &f.Reference.Entries[p.B])
+		c.Printf("  the reference's lines read the same, but differ first in what they leave out, step %d:\n", e.Step)
+		c.Printf("    %s\n      subject:   %s\n      reference: %s\n", trace.Line(e), c.Bad(subject), c.Good(good))
+		return
+	}
+	c.Printf("  the reference does the same: the rule is broken by what the case does with it\n")
 }
 
 // step is what happened between one action and the next.

@@ -107,25 +107,38 @@ func (c *Console) wrapped(label, text string) {
 }
 
 func (c *Console) conclusion(r *report.Report) string {
-	broken := len(byRule(r.Broken(conformance.Must)))
+	verdict, rest, _ := strings.Cut(r.Conclusion(), ": ")
+	paint := c.Warn
+	switch {
+	case len(r.Broken(conformance.Must)) > 0:
+		paint = c.Bad
+	case verdict == "conforms":
+		paint = c.Good
+	}
+	text := paint(verdict)
+	if rest != "" {
+		text += ": " + rest
+	}
+	if notes := remarks(r); notes != "" {
+		text += " (" + notes + ")"
+	}
+	return text
+}
+
+// remarks say what has to be known besides the conclusion.
+func remarks(r *report.Report) string {
 	var notes []string
-	if n := len(r.Unclear); n > 0 {
+	if n := len(r.Unexpected()); n > 0 {
 		notes = append(notes, Count(n, "schedule")+" inconclusive")
+	}
+	if n := r.ExpectedFailures(); n > 0 {
+		notes = append(notes, Count(n, "expected failure"))
 	}
 	if r.Partial {
 		notes = append(notes, "partial: not all cases were run")
 	}
-	note := ""
-	if notes != nil {
-		note = " (" + strings.Join(notes, "; ") + ")"
+	if r.Shard != nil {
+		notes = append(notes, fmt.Sprintf("shard %d of %d", r.Shard.Index, r.Shard.Count))
 	}
-	switch {
-	case broken > 0:
-		return c.Bad("does not conform") + ": " + Count(broken, "MUST rule") + " broken" + note
-	case !r.Exercised():
-		return c.Warn("nothing measured") + ": no rule was exercised" + note
-	case len(r.Unclear) > 0 || r.Partial:
-		return c.Warn("no verdict") + ": no MUST rule was broken so far" + note
-	}
-	return c.Good("conforms") + ": no MUST rule was broken"
+	return strings.Join(notes, "; ")
 }

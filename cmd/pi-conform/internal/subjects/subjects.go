@@ -27,6 +27,7 @@ func Kinds() []Kind {
 		{"reference", "the reference loop, in process (the default)"},
 		{"mutant:NAME", "the reference loop with one defect; «pi-conform list mutants» names them"},
 		{"pi[@VERSION]", "a release of the npm loop; installed into the user's cache on first use"},
+		{"oh-my-pi[@VERSION]", "a release of oh-my-pi's loop, a fork of that one, with a Bun to run it; installed likewise"},
 		{"-- CMD...", "any program that speaks the protocol on its standard input and output"},
 	}
 }
@@ -84,10 +85,10 @@ func open(ctx context.Context, r Request) (*Subject, error) {
 		return inProcess("reference", reference.New()), nil
 	case isMutant:
 		return openMutant(mutant)
-	case kind == "pi" && versioned && version == "":
-		return nil, exit.Usagef("%q names no version: write pi@VERSION, or just pi for the newest", r.Name)
-	case kind == "pi":
-		return openNPM(ctx, r, version)
+	case published[kind] != nil && versioned && version == "":
+		return nil, exit.Usagef("%q names no version: write %s@VERSION, or just %s for the newest", r.Name, kind, kind)
+	case published[kind] != nil:
+		return openNPM(ctx, r, kind, version)
 	}
 	return nil, exit.Usagef("unknown subject %q%s; «pi-conform list subjects» names them, and a program stands after --",
 		r.Name, pick.DidYouMean(r.Name, Names()))
@@ -96,9 +97,9 @@ func open(ctx context.Context, r Request) (*Subject, error) {
 const mutantPrefix = "mutant:"
 
 // Names are all names that can be listed: those of the mutants, the reference,
-// and pi.
+// and the loops that npm has.
 func Names() []string {
-	names := []string{"reference", "pi"}
+	names := []string{"reference", "pi", "oh-my-pi"}
 	for _, m := range Mutants() {
 		names = append(names, mutantPrefix+m.Name)
 	}

@@ -302,7 +302,7 @@ func (s *Scanner) number(first byte) {
 }
 
 func (s *Scanner) space() {
-	for s.at < len(s.text) {
+	for s.at < len(s.text) && s.text[s.at] <= ' ' {
 		switch s.text[s.at] {
 		case ' ', '\t', '\r', '\n':
 			s.at++

@@ -1,0 +1,179 @@
+package reference_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/suite"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/loop"
+	"github.com/pi-conform/pi-conform/loop/faulty"
+)
+
+// schedules are drawn for each case, besides its own.
+const schedules = 3
+
+// needs are the mutants whose rule cannot find them first as yet, each with what
+// it takes. A mutant that its rule does find must not stand here.
+var needs = map[string]string{
+	"update-snapshot-changes":  "kept references: recordings of the reference have none",
+	"callers-messages-changed": "kept references: recordings of the reference have none",
+}
+
+// TestReferenceIsClean: the reference has no finding of the level MUST in any
+// case, in either edition.
+func TestReferenceIsClean(t *testing.T) {
+	for _, e := range edition.Known() {
+		s := newSuite(t, e)
+		for n := range 1 + schedules {
+			s.each(t, reference.New(), n, func(r *judged) {
+				if r.first != "" {
+					t.Errorf("edition %s, %s: %s", e, r.name, r.message)
+				}
+				if r.outcome != trace.OutcomeComplete {
+					t.Errorf("edition %s, %s ends %s", e, r.name, r.outcome)
+				}
+			})
+		}
+	}
+}
+
+// TestMutantsAreKilled: the rule that a mutant names finds it, as the first of
+// all MUST rules, in the edition that it names.
+func TestMutantsAreKilled(t *testing.T) {
+	for _, m := range faulty.All() {
+		if m.Equivalent != "" || m.Driver != "" {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			e := m.Edition
+			if e == "" {
+				e = edition.Default
+			}
+			killed, others := hunt(t, newSuite(t, e), m)
+			reason, waits := needs[m.Name]
+			switch {
+			case len(killed) > 0 && waits:
+				t.Errorf("%s finds it in %s: it no longer needs %s", m.Rule, killed[0], reason)
+			case len(killed) == 0 && !waits:
+				t.Errorf("%s does not find it first in any case; found first: %v", m.Rule, others)
+			case waits:
+				t.Logf("needs %s", reason)
+			default:
+				t.Logf("%s finds it in %d cases, such as %s", m.Rule, len(killed), killed[0])
+			}
+		})
+	}
+}
+
+// hunt gives the cases in whose own schedule the mutant's rule finds it first, or
+// if there is none, the first drawn schedules in which it does; and how often
+// which other rule did.
+func hunt(t *testing.T, s *caseSuite, m faulty.Mutant) (killed []string, others map[string]int) {
+	others = map[string]int{}
+	driver := reference.New(m.Defect)
+	for n := 0; n <= schedules && len(killed) == 0; n++ {
+		s.each(t, driver, n, func(r *judged) {
+			switch r.first {
+			case "":
+			case m.Rule:
+				killed = append(killed, r.name)
+			default:
+				others[r.first]++
+			}
+		})
+	}
+	return killed, others
+}
+
+// TestEquivalentMutantsAreNotFound: what is said to be equivalent breaks no rule.
+func TestEquivalentMutantsAreNotFound(t *testing.T) {
+	for _, m := range faulty.All() {
+		if m.Equivalent == "" {
+			continue
+		}
+		t.Run(m.Name, func(t *testing.T) {
+			t.Parallel()
+			for _, e := range edition.Known() {
+				s := newSuite(t, e)
+				for n := range 1 + schedules {
+					s.each(t, reference.New(m.Defect), n, func(r *judged) {
+						if r.first != "" {
+							t.Errorf("edition %s, %s: %s", e, r.name, r.message)
+						}
+					})
+				}
+			}
+		})
+	}
+}
+
+// TestLeakIsSeen: a task that is left behind ends the recording with an outcome
+// of its own, on goroutines as on coroutines.
+func TestLeakIsSeen(t *testing.T) {
+	s := newSuite(t, edition.Default)
+	for _, d := range []harness.Driver{reference.New(loop.LeakAfterAbort), reference.NewBubble(loop.LeakAfterAbort)} {
+		leaked := 0
+		s.each(t, d, 0, func(r *judged) {
+			if r.outcome == trace.OutcomeLeaked {
+				leaked++
+			}
+		})
+		if leaked == 0 {
+			t.Error("no recording says that a task was left behind")
+		}
+	}
+}
+
+// caseSuite are the cases of the standard suite in one edition. They are its own:
+// running a case completes its scenario.
+type caseSuite struct {
+	edition edition.Edition
+	cases   []*harness.CaseFile
+	rules   []conformance.Rule
+}
+
+func newSuite(t *testing.T, e edition.Edition) *caseSuite {
+	t.Helper()
+	cases, err := suite.Cases()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &caseSuite{edition: e, cases: cases, rules: conformance.Catalogue()}
+}
+
+// judged is one schedule of one case.
+type judged struct {
+	name    string
+	first   string // id of the MUST rule that is broken first, or empty
+	message string
+	outcome trace.Outcome
+}
+
+// each runs schedule number n of every case and judges it.
+func (s *caseSuite) each(t *testing.T, d harness.Driver, n int, see func(*judged)) {
+	t.Helper()
+	for _, c := range s.cases {
+		if c.Pinned && c.Case.Scenario.Edition != s.edition {
+			continue
+		}
+		scenario := *c.Case.Scenario
+		scenario.Name, scenario.Edition = c.Name, s.edition
+		policy, _ := suite.Schedule(c, 1, n)
+		rec := record(t, d, &scenario, policy)
+		r := &judged{name: c.Name, outcome: rec.Trace.Entries[len(rec.Trace.Entries)-1].Outcome}
+		if n > 0 {
+			r.name = fmt.Sprintf("%s, drawn schedule %d", c.Name, n)
+		}
+		verdict := conformance.Check(rec.Trace, s.rules, conformance.InEdition(s.edition))
+		if f := verdict.First(); f != nil && f.Level == conformance.Must {
+			r.first, r.message = f.Rule, fmt.Sprintf("%s: %s", f.Rule, f.Message)
+		}
+		see(r)
+	}
+}

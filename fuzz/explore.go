@@ -1,0 +1,434 @@
+package fuzz
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
+)
+
+// Options say how a subject is explored. The zero value is a thousand runs of the
+// automatic mixture in the default edition, judged by all rules.
+type Options struct {
+	Edition edition.Edition
+	Rules   []conformance.Rule // nil means all
+	// Size of the scenarios that are drawn; the zero value means [Wide].
+	Size Size
+	// Policy by which they are run; the zero value means auto: small scenarios are
+	// exhausted, those that are too big within rising departures from the default
+	// order, and then larger ones are sampled by a mixture of policies.
+	Policy harness.PolicySpec
+	Seed   uint64
+	// Runs and Time bound the exploration; 0 means no bound, and if both are 0 there
+	// are a thousand runs. Shrinking comes on top.
+	Runs int
+	Time time.Duration
+	// Jobs are the cases that are run at a time; at least 1. With the same seed and
+	// number of runs the result does not depend on it.
+	Jobs int
+	// Scenario, if not nil, is the only one that is explored. Auto exhausts it.
+	Scenario *harness.Scenario
+
+	// Oracle predicts what the subject will wait for, so that a process can be given
+	// a schedule at once; nil means step by step. With Differential its normal form
+	// is also what the subject has to give.
+	Oracle       harness.Driver
+	Differential bool
+	// Repeat is the number of times that every schedule is replayed to see that the
+	// subject is deterministic. What was found is replayed in any case.
+	Repeat int
+	// Stop ends the exploration after so many kinds of findings; 0 means never.
+	Stop int
+	// ShrinkRuns bound the runs of the minimiser for each finding; 0 means 2,000.
+	ShrinkRuns int
+	// SaveDir is where shrunk cases are saved, and where saved cases are read from to
+	// be run first; empty means nowhere.
+	SaveDir string
+	// Subject is the subject's name in saved cases; empty means as it calls itself.
+	Subject string
+	// Progress, if not nil, is told how far the exploration has come, by one
+	// goroutine at a time.
+	Progress func(Progress)
+	Limits   harness.Limits
+}
+
+// Progress says how far an exploration has come.
+type Progress struct {
+	Phase   string // saved, exhaust, sample, shrink
+	Runs    int
+	Shapes  int
+	Found   []string // kinds of what was found
+	Elapsed time.Duration
+}
+
+const (
+	defaultRuns       = 1000
+	defaultShrinkRuns = 2000
+	// exhaustLimit is the number of schedules up to which a given scenario is
+	// exhausted.
+	exhaustLimit = 200_000
+	// roundSize is the number of runs after which what is new is taken in.
+	roundSize = 128
+)
+
+// Explore looks for schedules in which the subject is wrong. Everything about run
+// i is drawn from the seed and i, and, for variations of earlier cases, from what
+// was new in the rounds before.
+//
+// If ctx ends early the result is partial, and the error is nil. An error means
+// that the subject could not be run, or that a saved case could not be read.
+func Explore(ctx context.Context, subject harness.Driver, o Options) (*Result, error) {
+	x := newExplorer(subject, o)
+	work, cancel := x.bounded(ctx)
+	defer cancel()
+	err := x.explore(work)
+	if err == nil || ctx.Err() != nil {
+		err = x.finish(ctx)
+	}
+	x.result.Elapsed = time.Since(x.began)
+	x.result.Partial = ctx.Err() != nil
+	if err != nil && ctx.Err() == nil {
+		return nil, err
+	}
+	return x.result, nil
+}
+
+type explorer struct {
+	o       Options
+	court   court
+	began   time.Time
+	runs    atomic.Int64
+	stopped atomic.Bool
+	seen    *novelty
+
+	result *Result
+	mu     sync.Mutex // guards Progress and the result while findings are shrunk
+}
+
+func newExplorer(subject harness.Driver, o Options) *explorer {
+	if o.Edition == "" {
+		o.Edition = edition.Default
+	}
+	if o.Rules == nil {
+		o.Rules = conformance.Catalogue()
+	}
+	if o.Size == (Size{}) {
+		o.Size = Wide()
+	}
+	if o.Policy.Kind == "" {
+		o.Policy.Kind = harness.PolicyAuto
+	}
+	if o.Runs == 0 && o.Time == 0 {
+		o.Runs = defaultRuns
+	}
+	if o.Subject == "" {
+		o.Subject = subject.Info().Name
+	}
+	o.Jobs = max(o.Jobs, 1)
+	o.ShrinkRuns = cmp.Or(o.ShrinkRuns, defaultShrinkRuns)
+	return &explorer{
+		o: o, began: time.Now(), seen: newNovelty(),
+		court: court{
+			driver: subject, oracle: o.Oracle, differential: o.Differential && o.Oracle != nil,
+			rules: o.Rules, limits: o.Limits,
+		},
+		result: &Result{Seed: o.Seed, Policy: o.Policy},
+	}
+}
+
+func (x *explorer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	if x.o.Time == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, x.o.Time)
+}
+
+// explore goes through the phases.
+func (x *explorer) explore(ctx context.Context) error {
+	if err := x.saved(ctx); err != nil {
+		return err
+	}
+	kind := x.o.Policy.Kind
+	all := kind == harness.PolicyAuto || kind == harness.PolicyExhaustive
+	switch {
+	case x.o.Scenario != nil && all:
+		return x.exhaustGiven(ctx)
+	case kind == harness.PolicyExhaustive:
+		return x.exhaustDrawn(ctx, 1)
+	case kind == harness.PolicyAuto:
+		if err := x.exhaustDrawn(ctx, exhaustShare); err != nil {
+			return err
+		}
+	}
+	return x.sample(ctx)
+}
+
+// left reports whether another schedule may be run, and counts it.
+func (x *explorer) left(ctx context.Context) bool {
+	if ctx.Err() != nil || x.stopped.Load() {
+		return false
+	}
+	n := x.runs.Add(1)
+	if x.o.Runs == 0 || n <= int64(x.o.Runs) {
+		return true
+	}
+	x.runs.Add(-1)
+	return false
+}
+
+// outcome is what came of one run.
+type outcome struct {
+	rec         *harness.Recording // nil if there was none
+	wrong       *wrong
+	look        look
+	unsupported bool
+	count       int // how often else the same came of other schedules
+}
+
+// run runs and judges one schedule.
+func (x *explorer) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (outcome, error) {
+	rec, err := x.court.record(ctx, sc, p)
+	out, err := x.conclude(ctx, sc, rec, err)
+	if out.rec != nil {
+		out.look = x.seen.look(out.rec.Trace)
+	}
+	return out, err
+}
+
+func (x *explorer) conclude(ctx context.Context, sc *harness.Scenario, rec *harness.Recording, err error) (outcome, error) {
+	if err != nil {
+		switch {
+		case unsupported(err):
+			return outcome{unsupported: true}, nil
+		case ctx.Err() != nil:
+			return outcome{}, nil
+		}
+		return outcome{}, err
+	}
+	w, err := x.court.judge(ctx, sc, rec)
+	if err == nil {
+		w, err = x.repeated(ctx, sc, rec, w)
+	}
+	if err != nil {
+		if ctx.Err() != nil {
+			err = nil
+		}
+		return outcome{}, err
+	}
+	return outcome{rec: rec, wrong: w}, nil
+}
+
+// repeated replays a schedule if that was asked for.
+func (x *explorer) repeated(ctx context.Context, sc *harness.Scenario, rec *harness.Recording, w *wrong) (*wrong, error) {
+	if x.o.Repeat == 0 {
+		return w, nil
+	}
+	return x.replayed(ctx, sc, rec, w, x.o.Repeat)
+}
+
+// replayed replays a schedule. That a subject is not deterministic goes before
+// anything else that is wrong with it.
+func (x *explorer) replayed(ctx context.Context, sc *harness.Scenario, rec *harness.Recording, w *wrong, n int) (*wrong, error) {
+	varies, err := Repeat(ctx, x.court.driver, sc, rec, n, x.o.Limits)
+	if varies == nil || err != nil {
+		return w, err
+	}
+	message := fmt.Sprintf("replay %d of %d went another way: %s", varies.Replay, n, varies.Difference)
+	return &wrong{kind: NotDeterministic, message: message}, nil
+}
+
+// Findings are reported in the order in which cases are run: saved ones first,
+// then those of which all schedules are run, then those that are sampled.
+const (
+	savedFirst     = 1 << 30
+	exhaustedFirst = 1 << 29
+)
+
+// note takes in what came of a run. Order is the place in which findings are
+// reported; of one kind the first stays.
+func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin string) {
+	if out.unsupported {
+		x.result.Unsupported++
+	}
+	if out.rec == nil {
+		return
+	}
+	if x.seen.add(out.look) {
+		x.seen.keep(sample{scenario: sc, schedule: out.rec.Schedule})
+	}
+	if out.wrong != nil {
+		x.found(&Finding{
+			Kind: out.wrong.kind, Level: out.wrong.level, Message: out.wrong.message, Entries: out.wrong.entries,
+			Original: harness.Case{Scenario: sc, Schedule: out.rec.Schedule}, Recording: out.rec, Origin: origin,
+			Count: 1 + out.count, order: order,
+		})
+	}
+}
+
+func (x *explorer) found(f *Finding) {
+	i := slices.IndexFunc(x.result.Findings, func(have *Finding) bool { return have.Kind == f.Kind })
+	if i < 0 {
+		x.result.Findings = append(x.result.Findings, f)
+	} else {
+		have := x.result.Findings[i]
+		f.Count += have.Count
+		if have.order <= f.order {
+			have.Count, f = f.Count, have
+		}
+		x.result.Findings[i] = f
+	}
+	if x.o.Stop > 0 && len(x.result.Findings) >= x.o.Stop {
+		x.stopped.Store(true)
+	}
+}
+
+// tell reports the progress.
+func (x *explorer) tell(phase string) {
+	if x.o.Progress == nil {
+		return
+	}
+	p := Progress{Phase: phase, Runs: int(x.runs.Load()), Shapes: len(x.seen.shapes), Elapsed: time.Since(x.began)}
+	for _, f := range x.result.Findings {
+		p.Found = append(p.Found, f.Kind)
+	}
+	x.o.Progress(p)
+}
+
+// each calls do for 0 to n-1, several at a time, until one fails.
+func (x *explorer) each(n int, do func(i int) error) error {
+	if x.o.Jobs == 1 {
+		for i := range n {
+			if err := do(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var next atomic.Int64
+	var group errgroup.Group
+	for range min(x.o.Jobs, n) {
+		group.Go(func() error {
+			for {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return nil
+				}
+				if err := do(i); err != nil {
+					next.Store(int64(n))
+					return err
+				}
+			}
+		})
+	}
+	return group.Wait()
+}
+
+// saved runs the cases that were saved before.
+func (x *explorer) saved(ctx context.Context) error {
+	if x.o.SaveDir == "" {
+		return nil
+	}
+	cases, err := Saved(x.o.SaveDir)
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if c.Case.Scenario.Edition != x.o.Edition || !x.left(ctx) {
+			continue
+		}
+		if err := x.savedCase(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (x *explorer) savedCase(ctx context.Context, c *harness.CaseFile) error {
+	out, err := x.run(ctx, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
+	if err != nil {
+		return fmt.Errorf("saved case %s: %w", c.Name, err)
+	}
+	x.result.Scenarios++
+	known := len(x.result.Findings)
+	x.note(c.Case.Scenario, &out, -savedFirst, "saved case "+c.Name)
+	if len(x.result.Findings) > known {
+		f := x.result.Findings[known]
+		f.File, f.Saved = fileOf(x.o.SaveDir, c.Name), true
+		f.Case = c.Case
+	}
+	x.tell("saved")
+	return nil
+}
+
+// finish shrinks and saves what was found.
+func (x *explorer) finish(ctx context.Context) error {
+	r := x.result
+	r.Runs, r.Shapes, r.ShapesMore = int(x.runs.Load()), len(x.seen.shapes), x.seen.capped
+	slices.SortStableFunc(r.Findings, func(a, b *Finding) int { return a.order - b.order })
+	err := x.each(len(r.Findings), func(i int) error { return x.shrink(ctx, r.Findings[i]) })
+	r.dropRepeated()
+	if err != nil || x.o.SaveDir == "" {
+		return err
+	}
+	for _, f := range r.Findings {
+		if f.File == "" {
+			err = errors.Join(err, f.save(x.o.SaveDir, x.o.Subject))
+		}
+	}
+	return err
+}
+
+// replays is the number of times that a finding is replayed before it is
+// believed.
+const replays = 2
+
+func (x *explorer) shrink(ctx context.Context, f *Finding) error {
+	if f.Saved {
+		return nil
+	}
+	f.Case = f.Original
+	f.Cost = Cost{Size: sizeOf(f.Case.Scenario), Labels: len(f.Case.Schedule), Length: len(f.Case.Schedule)}
+	if f.Kind == NotDeterministic {
+		return nil
+	}
+	w, err := x.replayed(ctx, f.Original.Scenario, f.Recording, nil, replays)
+	if err != nil || w != nil {
+		x.varies(f, w)
+		return contextless(ctx, err)
+	}
+	s := x.court.minimise(ctx, f.Original, f.Kind, x.o.ShrinkRuns)
+	if s == nil {
+		return nil
+	}
+	f.Case, f.Recording, f.Cost = s.Case, s.Recording, s.Cost
+	f.Level, f.Message, f.Entries = s.wrong.level, s.wrong.message, s.wrong.entries
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.result.ShrinkRuns += s.Runs
+	x.tell("shrink")
+	return nil
+}
+
+// varies turns a finding into one of a subject that is not deterministic.
+func (x *explorer) varies(f *Finding, w *wrong) {
+	if w != nil {
+		f.Kind, f.Level, f.Message, f.Entries = w.kind, w.level, w.message, w.entries
+	}
+}
+
+func contextless(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
