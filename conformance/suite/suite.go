@@ -137,6 +137,9 @@ func (r *run) runCase(ctx context.Context, p part) error {
 			return fmt.Errorf("case %s: %w", c.Name, err)
 		}
 		r.judge(ctx, &result, &scenario, rec, drawn{n, seed})
+		if n == 0 {
+			r.judgeTwins(ctx, &result, &scenario, rec)
+		}
 	}
 	r.finish(&result)
 	return nil
@@ -173,6 +176,7 @@ type caseResult struct {
 	skipped   string // what the subject lacks, if the case says nothing about it
 	schedules int
 	rules     [][]conformance.RuleResult
+	compared  []comparison
 	findings  []report.Finding
 	unclear   []report.Unclear
 }
@@ -246,6 +250,9 @@ func (r *run) finish(c *caseResult) {
 		for i := range results {
 			r.rules[i].Add(ruleOf(&results[i]))
 		}
+	}
+	for i := range c.compared {
+		r.rules[c.compared[i].rule].Add(ruleOf(&c.compared[i].result))
 	}
 	r.findings = append(r.findings, c.findings...)
 	r.unclear = append(r.unclear, c.unclear...)
