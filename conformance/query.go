@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -87,6 +88,20 @@ func (h *history) delivered(event int) int {
 		last = max(last, h.callbacks[k].settle)
 	}
 	return last
+}
+
+// heldUp reports whether some listener was busy all the time from an entry to the
+// step of a later one. Deliveries may overlap (edge 13), but none has to: a loop
+// may as well tell its events one after the other, and then speaks later.
+func (h *history) heldUp(from, until int) bool {
+	for step := h.step(from); step < h.step(until); step++ {
+		if !slices.ContainsFunc(h.callbacks, func(c callback) bool {
+			return c.kind == callListener && h.step(c.begin) <= step && (c.settle == never || h.step(c.settle) > step)
+		}) {
+			return false
+		}
+	}
+	return h.step(from) < h.step(until)
 }
 
 // isFailure reports whether a message ends its run at once.

@@ -69,6 +69,7 @@ type sessionEvent struct {
 	DelayMs     int64  `json:"delayMs"`
 	Success     bool   `json:"success"`
 	FinalError  string `json:"finalError"`
+	Reason      string `json:"reason"`
 	WillRetry   bool   `json:"willRetry"`
 }
 
@@ -91,7 +92,8 @@ type auditor struct {
 	lossy    bool     // a listener threw, so that what was drained may be lost
 	attempt  int      // retries so far
 	resetBy  sessionRule
-	looks    int // at whether compaction is due
+	looks    int  // at whether compaction is due
+	looked   bool // the latest look is the last that is known of the session
 	prompt   string
 	begun    int  // entry of the prompt that has not settled, or none
 	aborted  int  // entry of its abort, or none
@@ -183,6 +185,10 @@ func (a *auditor) abort(i int) {
 		return
 	}
 	a.aborted = i
+	if a.looked { // listeners of the run's end hold the session back: it has not looked yet
+		a.looks--
+		a.looked = false
+	}
 	switch a.owed {
 	case owesRetry, owesGivingUp, owesCompaction, owesRun:
 		a.owed = a.unlessGivenUp(owesNoRun)
@@ -237,6 +243,7 @@ func (a *auditor) holds(request, message int) int {
 
 func (a *auditor) event(i int, ev *trace.Event) {
 	a.expectSuccess(i, ev)
+	a.looked = false
 	switch ev.Type {
 	case trace.AgentStart:
 		a.start(i)
@@ -361,6 +368,7 @@ func (a *auditor) unlessGivenUp(otherwise owed) owed {
 func (a *auditor) afterRetries() owed {
 	if a.hooked(trace.HookCompact) && a.lastMessage().StopReason != trace.StopAborted {
 		a.looks++
+		a.looked = true
 		if a.looks <= len(a.config.Compact) && a.config.Compact[a.looks-1] != "" {
 			return owesCompaction
 		}
@@ -432,6 +440,10 @@ func (a *auditor) retryEnd(i int, e sessionEvent) {
 		a.countEnd(i, e)
 		a.owe(i, owesNoRun)
 		return
+	case a.owed == owesAttempt && a.stuckAt(i):
+		a.countEnd(i, e)
+		a.owe(i, owesNoRun)
+		return
 	case a.owed == owesGivingUp:
 		a.report(sess1, true, a.since, i, "")
 		a.countEnd(i, e)
@@ -447,6 +459,14 @@ func (a *auditor) retryEnd(i int, e sessionEvent) {
 	a.reset(sess1)
 }
 
+// stuckAt reports whether the transcript cannot be continued from, once the
+// failed message has been taken out: it ends with another message of the
+// assistant, as a hook asked for one more request after it.
+func (a *auditor) stuckAt(i int) bool {
+	state := a.entries[i].State
+	return state == nil || strings.HasPrefix(state.Last, trace.RoleAssistant+" ")
+}
+
 func (a *auditor) countEnd(i int, e sessionEvent) {
 	a.report(sess1, e.Attempt == a.attempt, a.since, i, "the end of retrying tells a wrong number of attempts")
 	a.reset(sess1)
@@ -456,7 +476,7 @@ func (a *auditor) compacted(i int, e sessionEvent) {
 	a.next(i, owesSummary, "compaction ends that had not begun")
 	switch {
 	case e.WillRetry && a.aborted == none:
-		if a.answered != none && a.lastMessage().StopReason == trace.StopError {
+		if e.Reason == "overflow" && a.answered != none && a.lastMessage().StopReason == trace.StopError {
 			a.mustNotHold(a.answered)
 		}
 		a.owe(i, owesRun)

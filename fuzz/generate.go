@@ -4,6 +4,10 @@
 // package harness then draws the order. Both are given before the run begins:
 // nothing is drawn while a subject runs, so a case is known by what was drawn
 // for it.
+//
+// [Explore] does so for a budget, judges every run by the rules, and says what it
+// has established. Of everything that is wrong it gives the smallest case that
+// shows it, and saves it.
 package fuzz
 
 import (

@@ -135,7 +135,7 @@ func header(sc *Scenario, info SubjectInfo) trace.Header {
 		Edition:      string(sc.Edition),
 		Form:         sc.Form,
 		Config:       sc.Config,
-		Evidence:     evidence(info.Evidence, sc.Form),
+		Evidence:     evidence(&info, sc),
 		Capabilities: info.Capabilities,
 		Tags:         sc.Tags,
 	}
@@ -143,8 +143,13 @@ func header(sc *Scenario, info SubjectInfo) trace.Header {
 
 // evidence leaves out what the form does not have: the low-level forms have no
 // state of their own, and their sink is one listener that the adapter wrote.
-func evidence(have []trace.Evidence, form trace.Form) []trace.Evidence {
-	if form == trace.FormAgent || form == trace.FormSession {
+func evidence(info *SubjectInfo, sc *Scenario) []trace.Evidence {
+	have := info.Evidence
+	keeps := slices.Contains(have, trace.EvidenceKept)
+	if sc.Keep && !keeps && slices.Contains(info.Capabilities, "retained") {
+		have = append(slices.Clone(have), trace.EvidenceKept)
+	}
+	if sc.Form == trace.FormAgent || sc.Form == trace.FormSession {
 		return have
 	}
 	return slices.DeleteFunc(slices.Clone(have), func(e trace.Evidence) bool {

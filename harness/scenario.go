@@ -29,6 +29,9 @@ type Scenario struct {
 	// User is what the user may do, in order within each kind.
 	User []UserAction
 	Tags []string
+	// Keep lets a loop in process be watched for what it changes of what it has
+	// handed out, as far as it declares «retained». It is no part of a case file.
+	Keep bool
 }
 
 // ToolScript is what one execution of a tool does.

@@ -55,6 +55,7 @@ type Surroundings struct {
 	turn    int // script turns used
 	events  int
 	closing bool
+	kept    kept
 	sleeps  []time.Time // when each sleeper wakes
 
 	// Racy says that tasks run at once, so that of the executions of one message
@@ -130,6 +131,7 @@ func (s *Surroundings) Reuse(sc *Scenario) {
 	s.open, s.tools, s.arrivals = s.open[:0], s.tools[:0], s.arrivals[:0]
 	s.ids, s.shared, s.sleeps = nil, nil, nil
 	s.turn, s.events, s.closing = 0, 0, false
+	s.kept = kept{}
 }
 
 // Attach tells the surroundings which loop they surround.
@@ -294,6 +296,9 @@ func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	defer s.mu.Unlock()
 	s.noteShared(ev)
 	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
+	if s.Scenario.Keep {
+		s.kept.event(s.events, ev, state)
+	}
 	s.events++
 }
 
@@ -309,6 +314,16 @@ func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
 		e.Message = err.Error()
 	}
 	s.note(e)
+	if s.Scenario.Keep && isRun(name) && outcome != trace.OutcomeRefused {
+		s.compareKept()
+	}
+}
+
+// compareKept notes what a run has changed of what others hold.
+func (s *Surroundings) compareKept() {
+	if changed := s.kept.changed(); len(changed) > 0 {
+		s.note(trace.Entry{Kind: trace.KindRetained, Changed: changed})
+	}
 }
 
 // Polled notes that a queue was polled and what it gave.
@@ -652,7 +667,7 @@ func (st *Stream) Result() (*trace.Message, error) {
 // Do does one action. It is called by the driver, outside the loop's tasks.
 func (s *Surroundings) Do(a *Action) error {
 	if a.Kind == ActionUser {
-		s.loop.User(a.Name, a.User, a.Answer)
+		s.loop.User(a.Name, a.User, s.handedOut(a.Answer))
 		return nil
 	}
 	if a.Answer.Partial != nil {
@@ -682,6 +697,22 @@ func (p *pending) give(a *trace.Answer) {
 	}
 	p.answer = a
 	p.gate.Open()
+}
+
+// handedOut is what a user action carries, with a list of messages that may be
+// changed without changing the scenario; it is kept if anything is.
+func (s *Surroundings) handedOut(a *trace.Answer) *trace.Answer {
+	if a == nil || a.Messages == nil {
+		return a
+	}
+	own := *a
+	own.Messages = slices.Clone(a.Messages)
+	if s.Scenario.Keep {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.kept.list(own.Messages)
+	}
+	return &own
 }
 
 func (s *Surroundings) update(a *Action) error {

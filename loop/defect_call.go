@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math"
-	"runtime"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -109,10 +108,8 @@ func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, erro
 		return c.awaitUntilAbort(execute)
 	case c.run.has(RaceOnResults):
 		return ask(c.run, func() (*trace.Result, error) {
-			result, err := execute()
-			runtime.Gosched()                                         // so that others come to the same place
-			c.run.notes.results = append(c.run.notes.results, result) // outside of loop code
-			return result, err
+			c.run.notes.results = append(c.run.notes.results, c.result) // its place, taken outside of loop code
+			return execute()
 		})
 	}
 	result, err := ask(c.run, execute)

@@ -150,10 +150,12 @@ func (a *Agent) queueInstead(messages []*trace.Message, done func(error)) error 
 	return nil
 }
 
-// stamp changes messages in place that are somebody else's.
+// stamp changes a list in place that is somebody else's.
 func stamp(messages []*trace.Message, at time.Time) {
-	for _, m := range messages {
-		m.Timestamp = at.UnixMilli()
+	for i, m := range messages {
+		stamped := *m
+		stamped.Timestamp = at.UnixMilli()
+		messages[i] = &stamped
 	}
 }
 

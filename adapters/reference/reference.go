@@ -66,7 +66,7 @@ func about(defects Defects) harness.SubjectInfo {
 		Language: "Go",
 		Barrier:  harness.BarrierQuiescent,
 		Capabilities: []string{
-			"state", "polls", "reads", "listeners", "signals", "forms:agent", "forms:loop", "forms:stream", "forms:session", "clock",
+			"state", "polls", "reads", "listeners", "signals", "forms:agent", "forms:loop", "forms:stream", "retained", "forms:session", "clock",
 		},
 		Evidence: []trace.Evidence{
 			trace.EvidenceEvents, trace.EvidenceState, trace.EvidenceListeners, trace.EvidenceCallbacks,

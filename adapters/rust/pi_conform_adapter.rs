@@ -728,7 +728,7 @@ impl Surroundings {
     fn attach(self: &Rc<Self>, agent: Rc<dyn Agent>) -> Result<(), Fault> {
         *self.agent.borrow_mut() = Some(agent.clone());
         let recorder = self.clone();
-        agent.subscribe(Rc::new(move |event, _| {
+        let _stays = agent.subscribe(Rc::new(move |event, _| {
             recorder.record(event);
             Box::pin(std::future::ready(Ok(())))
         }));

@@ -18,6 +18,7 @@ func TestGeneratedDocs(t *testing.T) {
 		"../../docs/RULES.md":    docs.Rules(editionsOf),
 		"../../docs/CLI.md":      docs.CommandLine(root),
 		"../../docs/EDITIONS.md": docs.Editions(),
+		"../../docs/DOCTOR.md":   docs.Doctor(),
 	} {
 		if *update {
 			if err := os.WriteFile(file, []byte(want), 0o644); err != nil {

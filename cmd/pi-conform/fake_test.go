@@ -2,13 +2,16 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
+	"github.com/pi-conform/pi-conform/loop"
 )
 
 // atStart are the ways to misbehave before any case.
@@ -40,17 +43,44 @@ var inCase = map[string]func(session string){
 	},
 }
 
+// moods are the ways to be sound in some sessions, counted from 1, and not in
+// others.
+var moods = map[string]func(session int) bool{
+	"leaks": func(session int) bool { return session <= 3 },
+	"races": func(session int) bool { return session%2 == 1 },
+}
+
+// moody is the reference, or the reference with a defect, as the mood is.
+type moody struct {
+	harness.Driver
+	defective harness.Driver
+	sound     func(session int) bool
+	opened    int
+}
+
+func (m *moody) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	m.opened++
+	if m.sound(m.opened) {
+		return m.Driver.Open(ctx, sc)
+	}
+	return m.defective.Open(ctx, sc)
+}
+
 // fake is the reference over stdio, with one fault: either from the start, or in
-// every case that has a second call.
+// every case that has a second call, or in some sessions.
 func fake(fault string) {
 	if misbehave := atStart[fault]; misbehave != nil {
 		misbehave()
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		return
 	}
+	var driver harness.Driver = reference.New()
+	if sound := moods[fault]; sound != nil {
+		driver = &moody{Driver: driver, defective: reference.New(loop.LateUpdateAccepted), sound: sound}
+	}
 	in, feed := io.Pipe()
 	go pass(feed, inCase[fault])
-	if err := protocol.Serve(in, os.Stdout, reference.New(), protocol.ServeOptions{}); err != nil {
+	if err := protocol.Serve(in, os.Stdout, driver, protocol.ServeOptions{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

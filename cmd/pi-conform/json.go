@@ -15,3 +15,13 @@ func (p *program) writeJSON(value any) error {
 	_, err := io.WriteString(p.raw, "\n")
 	return err
 }
+
+// writeLine writes a value to standard output as one line.
+func (p *program) writeLine(value any) error {
+	line, err := json.Marshal(value, json.Deterministic(true))
+	if err != nil {
+		return err
+	}
+	_, err = p.raw.Write(append(line, '\n'))
+	return err
+}

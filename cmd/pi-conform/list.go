@@ -176,7 +176,11 @@ func aboutCase(c *harness.CaseFile) caseInfo {
 
 func (p *program) listSubjects(pattern []string, asJSON bool) error {
 	name := func(k subjects.Kind) string { return k.Name }
-	return listed(p, "subject", subjects.Kinds(), name, pattern, asJSON, func(k subjects.Kind) []string {
+	own, err := subjects.Configured()
+	if err != nil {
+		return err
+	}
+	return listed(p, "subject", append(own, subjects.Kinds()...), name, pattern, asJSON, func(k subjects.Kind) []string {
 		return []string{k.Name, k.About}
 	})
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/report"
+	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
-	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
 type replayFlags struct {
@@ -71,19 +71,23 @@ func (p *program) replay(ctx context.Context, f *replayFlags, text string, names
 	if !runsIn(t.Case, subject.Edition) {
 		return exit.Usagef("case %s is written for edition %s, not for %s", t.Case.Name, pinnedTo(t.Case), subject.Edition)
 	}
-	rec, err := subject.Record(ctx, scenarioIn(t.Case, subject.Edition), t.policy())
+	rep, rec, err := suite.One(ctx, subject.Driver, t.Case, t.seed(), suite.Options{
+		Tool: tool(), Edition: subject.Edition, Rules: rules, Oracle: subject.Oracle, Reference: reference.New(), Replay: subject.Replay,
+	})
 	if err != nil {
 		return err
+	}
+	if rec == nil {
+		return exit.Usagef("case %s needs what the subject does not have: %s", t.Case.Name, rep.Skipped[0].Needs)
 	}
 	if err := writeTrace(f.trace, rec.Trace); f.trace != "" && err != nil {
 		return err
 	}
-	return p.showReplay(ctx, f, subject, &t, rec, rules)
+	return p.showReplay(f, &t, rec, rep)
 }
 
-// showReplay judges a recording and shows it.
-func (p *program) showReplay(ctx context.Context, f *replayFlags, s *subjects.Subject, t *token, rec *harness.Recording, rules []conformance.Rule) error {
-	verdict := conformance.Check(rec.Trace, rules, conformance.InEdition(s.Edition))
+// showReplay shows a recording and what is wrong with it.
+func (p *program) showReplay(f *replayFlags, t *token, rec *harness.Recording, rep *report.Report) error {
 	if t.Case.Story != "" {
 		p.out.Printf("%s\n\n", t.Case.Story)
 	}
@@ -91,76 +95,27 @@ func (p *program) showReplay(ctx context.Context, f *replayFlags, s *subjects.Su
 		p.out.Printf("%s %s was not possible when its turn came\n", p.out.Warn("skipped"), label)
 	}
 	if f.step {
-		p.out.Trace(rec.Trace, marks(&verdict)...)
+		p.out.Trace(rec.Trace, marked(rep)...)
 		p.out.Printf("\n")
 	}
-	rep := reportOf(ctx, s, t, rec, &verdict)
 	p.out.Findings(rep, true)
 	p.out.Summary(rep, false)
 	return exit.Silently(codeOf(rep))
 }
 
-// marks are the entries of the findings that make the subject fail.
-func marks(v *conformance.Verdict) []int {
+// marked are the entries of the findings that make the subject fail.
+func marked(rep *report.Report) []int {
 	var marked []int
-	for _, f := range v.Findings {
-		if f.Level == conformance.Must {
-			marked = append(marked, f.Entries...)
-		}
+	for _, f := range rep.Broken(conformance.Must) {
+		marked = append(marked, f.Entries...)
 	}
 	return marked
 }
 
-// reportOf is the report of a single schedule.
-func reportOf(ctx context.Context, s *subjects.Subject, t *token, rec *harness.Recording, v *conformance.Verdict) *report.Report {
-	info := s.Driver.Info()
-	rep := &report.Report{
-		Schema: report.Schema, Tool: tool(), Edition: string(s.Edition), Cases: 1, Schedules: 1,
-		Subject: report.Subject{Name: info.Name, Version: info.Version, Language: info.Language, Barrier: info.Barrier},
-	}
-	for _, r := range v.Rules {
-		rep.Rules = append(rep.Rules, report.Rule{
-			ID: r.Rule, Level: r.Level, Status: r.Status, Exercised: r.Exercised, Reason: r.Reason,
-		})
-	}
-	var good *trace.Trace
-	if len(v.Findings) > 0 {
-		good = referenceTrace(ctx, t.Case, rec.Schedule, s)
-	}
-	told := map[string]bool{}
-	for _, f := range v.Findings {
-		if !told[f.Rule] { // where a rule is broken once, it is often broken again
-			rep.Findings = append(rep.Findings, finding(s, t, rec, f, good))
-		}
-		told[f.Rule] = true
-	}
-	end := rec.Trace.Entries[len(rec.Trace.Entries)-1]
-	if end.Outcome != trace.OutcomeComplete && end.Outcome != trace.OutcomeDeadlock {
-		rep.Unclear = append(rep.Unclear, report.Unclear{
-			Case: t.Case.Name, Schedule: rec.Schedule, Outcome: end.Outcome, Message: end.Message,
-		})
-	}
-	return rep
-}
-
-func finding(s *subjects.Subject, t *token, rec *harness.Recording, f conformance.Finding, good *trace.Trace) report.Finding {
-	found := report.Finding{
-		Rule: f.Rule, Level: f.Level, Message: f.Message, Case: t.Case.Name, Schedule: rec.Schedule,
-		Entries: f.Entries, Count: 1, Replay: s.Replay(t.String()), Trace: rec.Trace, Reference: good,
-	}
-	if t.Seeded {
-		found.Seed = &t.Seed
-	}
-	return found
-}
-
-// referenceTrace is what the reference does by the same schedule; nil if it
-// cannot.
-func referenceTrace(ctx context.Context, c *harness.CaseFile, schedule []string, s *subjects.Subject) *trace.Trace {
-	again := harness.Case{Scenario: scenarioIn(c, s.Edition), Schedule: schedule}
-	rec, err := harness.RunCase(ctx, reference.New(), again, harness.Limits{})
-	if err != nil {
+// seed draws the schedule; nil means the case's own.
+func (t *token) seed() *uint64 {
+	if !t.Seeded {
 		return nil
 	}
-	return rec.Trace
+	return &t.Seed
 }

@@ -32,8 +32,9 @@ listeners and aborts, and judges what it does by the rules of the contract.`,
 	}
 	root.AddCommand(
 		p.runCommand(), p.replayCommand(), p.listCommand(), p.explainCommand(), p.showCommand(),
-		p.selftestCommand(), p.matrixCommand(), p.serveCommand(), p.schemaCommand(), p.versionCommand(),
+		p.selftestCommand(), p.matrixCommand(), p.doctorCommand(), p.serveCommand(), p.schemaCommand(), p.versionCommand(), p.initCommand(),
 		p.traceCommand(), p.reportCommand(), p.baselineCommand(), p.checkCommand(),
+		p.serveModelCommand(), p.driveCommand(),
 	)
 	root.SetIn(p.in)
 	root.SetOut(p.raw)

@@ -198,10 +198,11 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 		return nil, err
 	}
 	rep.Notes = append(rep.Notes, notes...)
+	labelLeaks(ctx, s, cases, rules, rep)
 	if f.repeat == 0 || ctx.Err() != nil {
 		return rep, nil
 	}
-	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, f)...)
+	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, rules, f)...)
 	return rep, nil
 }
 

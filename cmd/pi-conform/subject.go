@@ -29,7 +29,7 @@ func (p *program) open(ctx context.Context, f *subjectFlags, names, command []st
 		return nil, exit.Usagef("--timeout-scale has to be greater than 0")
 	}
 	r := subjects.Request{
-		Command: command, Edition: f.edition, TimeoutScale: f.timeoutScale, Harness: tool(), Log: p.note,
+		Command: command, Project: true, Edition: f.edition, TimeoutScale: f.timeoutScale, Harness: tool(), Log: p.note,
 	}
 	if f.talk {
 		r.Talk = p.note

@@ -49,7 +49,7 @@ are marked. A FILE of - is standard input.`,
 				return err
 			}
 			verdict := conformance.Check(t, conformance.Catalogue())
-			marked := marks(&verdict)
+			marked := broken(&verdict)
 			switch {
 			case page != "":
 				return p.writeFile(page, func(w io.Writer) error { return html.WriteTrace(w, titleOf(t, args[0]), t, nil, marked) })
@@ -135,4 +135,15 @@ func titleOf(t *trace.Trace, file string) string {
 		return t.Header.Case
 	}
 	return filepath.Base(file)
+}
+
+// broken are the entries at which MUST rules are broken.
+func broken(v *conformance.Verdict) []int {
+	var entries []int
+	for i := range v.Findings {
+		if v.Findings[i].Level == conformance.Must {
+			entries = append(entries, v.Findings[i].Entries...)
+		}
+	}
+	return entries
 }

@@ -117,7 +117,10 @@ type Finding struct {
 	Replay   string            `json:"replay"`        // the command that shows it again
 	// Expected is the reason that the baseline gives for it; empty if it was not
 	// expected.
-	Expected  string       `json:"expected,omitempty"`
+	Expected string `json:"expected,omitempty"`
+	// StateLeak says that the same schedule passes alone in a fresh process: what
+	// earlier cases left behind brings the finding about.
+	StateLeak bool         `json:"stateLeak,omitzero"`
 	Trace     *trace.Trace `json:"-"`
 	Reference *trace.Trace `json:"-"` // the reference in the same case
 }

@@ -118,31 +118,71 @@ func newRun(d harness.Driver, o Options) *run {
 
 // runCase runs a case by those of its schedules that are to be run.
 func (r *run) runCase(ctx context.Context, p part) error {
-	c := p.file
-	scenario := *c.Case.Scenario
-	scenario.Name, scenario.Edition = c.Name, r.o.Edition
-	result := caseResult{name: c.Name}
+	result := caseResult{name: p.file.Name}
 	for _, n := range p.schedules {
-		policy, seed := Schedule(c, r.o.Seed, n)
-		rec, err := r.record(ctx, &scenario, policy)
+		policy, seed := Schedule(p.file, r.o.Seed, n)
+		if _, err := r.runSchedule(ctx, &result, p.file, policy, drawn{n, seed}); err != nil {
+			return err
+		}
 		if ctx.Err() != nil {
 			return nil
 		}
-		var lacking *harness.UnsupportedError
-		if errors.As(err, &lacking) {
-			result.skipped = lacking.Needs
+		if result.skipped != "" {
 			break
-		}
-		if err != nil {
-			return fmt.Errorf("case %s: %w", c.Name, err)
-		}
-		r.judge(ctx, &result, &scenario, rec, drawn{n, seed})
-		if n == 0 {
-			r.judgeTwins(ctx, &result, &scenario, rec)
 		}
 	}
 	r.finish(&result)
 	return nil
+}
+
+// runSchedule runs a case by one schedule and judges it. What no order can matter
+// to, and what costs time, is judged by the case's own schedule alone: what the
+// subject has kept, and its twins. There is no recording if the subject lacks what
+// the case needs, or ctx has ended.
+func (r *run) runSchedule(ctx context.Context, to *caseResult, c *harness.CaseFile, policy harness.Policy, by drawn) (*harness.Recording, error) {
+	scenario := *c.Case.Scenario
+	scenario.Name, scenario.Edition, scenario.Keep = c.Name, r.o.Edition, by.seed == nil
+	rec, err := r.record(ctx, &scenario, policy)
+	if ctx.Err() != nil {
+		return nil, nil
+	}
+	var lacking *harness.UnsupportedError
+	if errors.As(err, &lacking) {
+		to.skipped = lacking.Needs
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("case %s: %w", c.Name, err)
+	}
+	r.judge(ctx, to, &scenario, rec, by)
+	if by.seed == nil {
+		r.judgeTwins(ctx, to, &scenario, rec)
+	}
+	return rec, nil
+}
+
+// One runs a case by one schedule, its own or that which is drawn by the seed,
+// and judges it as [Run] does. There is no recording if the subject lacks what
+// the case needs.
+func One(ctx context.Context, d harness.Driver, c *harness.CaseFile, seed *uint64, o Options) (*report.Report, *harness.Recording, error) {
+	r := newRun(d, o)
+	r.stop = func() {}
+	r.describe([]*harness.CaseFile{c}, []part{{file: c}})
+	result := caseResult{name: c.Name}
+	replay := harness.NewReplay(c.Case.Schedule)
+	policy, by := harness.Policy(replay), drawn{}
+	if seed != nil {
+		policy, by = harness.NewRandom(*seed), drawn{1, seed}
+	}
+	rec, err := r.runSchedule(ctx, &result, c, policy, by)
+	if err != nil || ctx.Err() != nil {
+		return nil, nil, errors.Join(err, ctx.Err())
+	}
+	if rec != nil && seed == nil {
+		rec.Skipped = replay.Skipped()
+	}
+	r.finish(&result)
+	return r.report(), rec, nil
 }
 
 // Schedule gives the policy of schedule number n of a case: its own for 0, else

@@ -12,6 +12,7 @@ package bubble
 import (
 	"context"
 	"fmt"
+	"io"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -25,7 +26,8 @@ import (
 // several goroutines, none of which may be in a bubble itself.
 type Driver struct {
 	About harness.SubjectInfo
-	// Join joins the loop to its surroundings. It is called inside the bubble.
+	// Join joins the loop to its surroundings. It is called inside the bubble. A
+	// loop with a method Close is closed there at the end of the case.
 	Join func(s *harness.Surroundings) (harness.Loop, error)
 	// Patience is for how long, in real time, the loop may take to come to rest
 	// after an action; 0 means 10 seconds.
@@ -141,6 +143,9 @@ func (s *session) inside(join func(*harness.Surroundings) (harness.Loop, error))
 	}
 	for s.surroundings.Release() {
 		synctest.Wait()
+	}
+	if closer, ok := loop.(io.Closer); ok {
+		return closer.Close()
 	}
 	return nil
 }

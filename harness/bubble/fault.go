@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/harness"
@@ -74,6 +75,7 @@ func goroutinesOf(bubble string) []string {
 			lines = append(lines, state+" in "+where)
 		}
 	}
+	slices.Sort(lines)
 	return lines
 }
 

@@ -63,10 +63,7 @@ const (
 
 // launch starts the process. Nothing has been said to it yet.
 func launch(c Command, opts *Options) (*conn, error) {
-	cmd := exec.Command(c.Argv[0], c.Argv[1:]...)
-	cmd.Dir = c.Dir
-	cmd.Env = c.environment(os.Environ())
-	setGroup(cmd)
+	cmd := c.Exec()
 	var pipes pipeSet
 	stdin := pipes.in(&cmd.Stdin)
 	stdout := pipes.out(&cmd.Stdout)

@@ -143,7 +143,7 @@ func (s *server) open(r *Request) {
 		s.refuse(r.ID, CodeUnsupported, fmt.Sprintf("unknown edition %q (known: %s)", r.Edition, strings.Join(info.Editions, ", ")))
 		return
 	}
-	sc := &harness.Scenario{Edition: edition.Edition(r.Edition), Form: r.Form, Config: *r.Config}
+	sc := &harness.Scenario{Edition: edition.Edition(r.Edition), Form: r.Form, Config: *r.Config, Keep: true}
 	r.Script.Surround(sc)
 	session, err := s.driver.Open(context.Background(), sc)
 	if err != nil {

@@ -27,11 +27,17 @@ func (c *cleaner) entry(e *Entry) {
 	e.State = c.state(e.State)
 	e.Payload = c.payload(e.Payload)
 	e.Answer = c.answer(e.Answer)
-	if e.Kind == KindSettled && !c.own.keepsMessage(e) {
+	if e.Kind == KindSettled && !c.own.keepsMessage(e) || e.Kind == KindEnd && brokeOff(e.Outcome) {
 		e.Message = ""
 	}
 	e.Changed = orNil(e.Changed)
 	e.Pending = orNil(e.Pending)
+}
+
+// brokeOff reports whether an end tells of a subject that was stopped somewhere: the
+// message then holds stacks and the like.
+func brokeOff(o Outcome) bool {
+	return o == OutcomeCrashed || o == OutcomeHung || o == OutcomeLeaked
 }
 
 // orNil lets an empty list be absent, in what the harness writes.

@@ -24,7 +24,8 @@ import (
 //     (RFC 8785).
 //   - A text that the loop itself wrote becomes <not-found>, <invalid>,
 //     <blocked>, <truncated> or <aborted>; the message of a settled entry that
-//     the surroundings did not give is left out.
+//     the surroundings did not give is left out, and so is that of an end which
+//     tells how a subject crashed, hung or leaked.
 //
 // The normal form of a normal form is itself. The header stays as it is.
 func Normalize(t *Trace) *Trace {

@@ -190,8 +190,12 @@ func (s *Session) listen(_ context.Context, ev *trace.Event) error {
 func (s *Session) afterRun(a *activity) func(error) {
 	return func(failed error) {
 		s.Runtime.Post(func() {
-			if s.goesOn(a, failed) && s.Agent.BeginContinue(s.afterRun(a)) == nil {
-				return
+			if s.goesOn(a, failed) {
+				refused := s.Agent.BeginContinue(s.afterRun(a))
+				if refused == nil {
+					return
+				}
+				s.giveUp(refused.Error()) // such as when a hook had asked for one more answer
 			}
 			s.settle(a, failed)
 		})

@@ -13,6 +13,7 @@ import (
 	"github.com/pi-conform/pi-conform/adapters/reference"
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/fixtures"
+	"github.com/pi-conform/pi-conform/fuzz"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -80,6 +81,17 @@ var _ = Describe("A session", func() {
 		})
 	}
 
+	It("keeps the rules in random cases", func() {
+		for seed := range uint64(300) {
+			for _, e := range edition.Known() {
+				rec, err := harness.Run(context.Background(), reference.New(), drawn(seed, e), harness.NewRandom(seed), harness.Limits{Steps: 500})
+				Expect(err).NotTo(HaveOccurred())
+				v := judged(rec.Trace)
+				Expect(v.Outcome).To(Equal(conformance.Pass), "seed %d, edition %s: %v\n%s", seed, e, v.Findings, trace.Text(rec.Trace))
+			}
+		}
+	})
+
 	It("exercises every rule of the family", func() {
 		exercised := map[string]int{}
 		for _, file := range cases() {
@@ -100,6 +112,31 @@ var _ = Describe("A session", func() {
 		Expect(end.Time).To(Equal(int64(3000)))
 	})
 })
+
+// drawn is a random case of the loop, with a session around it.
+func drawn(seed uint64, e edition.Edition) *harness.Scenario {
+	size := fuzz.Usual()
+	size.Faults, size.Duplicates, size.Throws = seed%3 == 1, seed%4 == 2, seed%5 == 3
+	sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, size)
+	sc.Form = trace.FormSession
+	sc.Config.Session = &trace.SessionConfig{MaxRetries: int(seed % 4), BaseDelayMs: 500}
+	for i := range sc.Model {
+		if (seed>>(i+2))%2 == 0 && seed%2 == 0 {
+			sc.Model[i].Stop, sc.Model[i].Error = trace.StopError, "overloaded"
+		}
+	}
+	if seed%3 == 0 {
+		return sc
+	}
+	sc.Config.Session.Compact = []string{session.Threshold, "", session.Overflow, session.Threshold}
+	if sc.Hooks == nil {
+		sc.Hooks = map[string]harness.HookScript{}
+	}
+	sc.Hooks[trace.HookCompact] = harness.HookScript{
+		Gate: seed%2 == 1, Else: harness.HookReply{Value: trace.HookAnswer{Continue: seed%5 == 0}},
+	}
+	return sc
+}
 
 var _ = Describe("Every mutant of the session", func() {
 	for _, m := range session.Mutants() {

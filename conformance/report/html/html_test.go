@@ -16,7 +16,6 @@ import (
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
-	"github.com/pi-conform/pi-conform/loop"
 	"github.com/pi-conform/pi-conform/loop/faulty"
 )
 
@@ -27,13 +26,11 @@ func lateUpdate(t *testing.T) *report.Report {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var defect loop.Defect
-	for _, m := range faulty.Mutants() {
-		if m.Name == "late-update-accepted" {
-			defect = m.Defect
-		}
+	mutant, err := faulty.Lookup("late-update-accepted")
+	if err != nil {
+		t.Fatal(err)
 	}
-	rep, err := suite.Run(t.Context(), reference.New(defect), cases, suite.Options{
+	rep, err := suite.Run(t.Context(), reference.New(mutant.Defect), cases, suite.Options{
 		Tool: "pi-conform test", Edition: edition.Default, Reference: reference.New(), Jobs: 2,
 	})
 	if err != nil {

@@ -109,6 +109,9 @@ func (c *Console) levelled(l conformance.Level, text string) string {
 // reference does at the same place, and how to see it again.
 func (c *Console) Finding(f *report.Finding) {
 	c.Printf("  %s: %s\n", where(f), f.Message)
+	if f.StateLeak {
+		c.Printf("  %s\n", c.Warn("state-leak: it passes alone in a fresh process; something that an earlier case left behind brings it about"))
+	}
 	if f.Trace != nil {
 		c.Printf("\n")
 		c.Excerpt(f.Trace, f.Entries...)

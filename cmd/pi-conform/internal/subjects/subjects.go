@@ -28,19 +28,23 @@ func Kinds() []Kind {
 		{"mutant:NAME", "the reference loop with one defect; «pi-conform list mutants» names them"},
 		{"pi[@VERSION]", "a release of the npm loop; installed into the user's cache on first use"},
 		{"oh-my-pi[@VERSION]", "a release of oh-my-pi's loop, a fork of that one, with a Bun to run it; installed likewise"},
+		{"NAME", "one of pi-conform.yaml in the working directory, where it is built, and the first the default"},
 		{"-- CMD...", "any program that speaks the protocol on its standard input and output"},
 	}
 }
 
 // Request is what the command line says of the subject.
 type Request struct {
-	Name         string            // empty means the reference, unless there is a command
+	Name         string            // empty means the default, unless there is a command
 	Command      []string          // what stands after --
+	Project      bool              // look for subjects, and for the default one, in pi-conform.yaml
 	Edition      string            // empty means the subject's own
 	TimeoutScale float64           // 0 means 1
 	Harness      string            // how the harness names itself
 	Log          func(line string) // progress and notes; never nil
 	Talk         func(line string) // what the subject logs; nil if nobody wants to know
+
+	built bool // by an earlier request like this
 }
 
 // Subject is a loop that is ready to run cases.
@@ -53,7 +57,12 @@ type Subject struct {
 
 	command []string
 	scale   float64
+	fresh   func(context.Context) (*Subject, error)
+	meant   bool // without being named: a command line need not name it
 }
+
+// Fresh is the same subject in a process of its own.
+func (s *Subject) Fresh(ctx context.Context) (*Subject, error) { return s.fresh(ctx) }
 
 // Open finds the subject and, if it is a process, starts it. The error of one
 // that cannot be started is a [protocol.StartError] or has [exit.Subject].
@@ -63,6 +72,9 @@ func Open(ctx context.Context, r Request) (*Subject, error) {
 		return nil, err
 	}
 	s.scale = r.TimeoutScale
+	again := r
+	again.built = true
+	s.fresh = func(ctx context.Context) (*Subject, error) { return Open(ctx, again) }
 	if r.Edition != "" {
 		s.Edition, err = ParseEdition(r.Edition)
 	}
@@ -76,12 +88,22 @@ func Open(ctx context.Context, r Request) (*Subject, error) {
 func open(ctx context.Context, r Request) (*Subject, error) {
 	kind, version, versioned := strings.Cut(r.Name, "@")
 	mutant, isMutant := strings.CutPrefix(r.Name, mutantPrefix)
+	own, err := configured(&r)
+	if err != nil {
+		return nil, err
+	}
 	switch {
+	case own != nil:
+		return openConfigured(ctx, r, own)
 	case len(r.Command) > 0 && r.Name != "":
 		return nil, exit.Usagef("both the subject %q and a command after -- are given: only one can be judged", r.Name)
 	case len(r.Command) > 0:
 		return openProcess(ctx, r, protocol.Command{Argv: r.Command})
-	case r.Name == "" || r.Name == "reference":
+	case r.Name == "":
+		s := inProcess("reference", reference.New())
+		s.meant = true
+		return s, nil
+	case r.Name == "reference":
 		return inProcess("reference", reference.New()), nil
 	case isMutant:
 		return openMutant(mutant)
@@ -91,7 +113,20 @@ func open(ctx context.Context, r Request) (*Subject, error) {
 		return openNPM(ctx, r, kind, version)
 	}
 	return nil, exit.Usagef("unknown subject %q%s; «pi-conform list subjects» names them, and a program stands after --",
-		r.Name, pick.DidYouMean(r.Name, Names()))
+		r.Name, pick.DidYouMean(r.Name, append(names(&r), Names()...)))
+}
+
+// names are those of the project's subjects.
+func names(r *Request) []string {
+	if !r.Project {
+		return nil
+	}
+	kinds, _ := Configured() // its fault has been found before
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.Name)
+	}
+	return names
 }
 
 const mutantPrefix = "mutant:"
@@ -192,7 +227,7 @@ func (s *Subject) Record(ctx context.Context, sc *harness.Scenario, p harness.Po
 // Replay is the command that shows a case again on this subject.
 func (s *Subject) Replay(token string) string {
 	words := []string{"pi-conform", "replay", quote(token)}
-	if s.Name != "" && s.Name != "reference" {
+	if s.Name != "" && !s.meant {
 		words = append(words, quote(s.Name))
 	}
 	words = append(words, "--edition", string(s.Edition))

@@ -1,0 +1,167 @@
+package conformancetest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pi-conform/pi-conform/adapters/go"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/protocol"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// childVariable makes a test binary serve a subject: it names the test and the
+// subject.
+const childVariable = "PI_CONFORM_CHILD"
+
+func childName(t *testing.T, s *Subject) string { return t.Name() + " " + s.Name }
+
+// serve serves the subject and ends the process, if this process was started for it.
+// In one that was started for another subject of the test it says that nothing is to
+// be done.
+func serve(t *testing.T, s *Subject) (elsewhere bool) {
+	want := os.Getenv(childVariable)
+	if want == childName(t, s) {
+		adapter.Serve(s.info(), s.Join)
+	}
+	return want != ""
+}
+
+// child is a driver for the subject in a process of its own: this test binary,
+// started once more, for this test alone. The error says why there can be none.
+func child(t *testing.T, s *Subject, c *config) (harness.Driver, error) {
+	if testing.CoverMode() != "" {
+		return nil, errors.New("coverage is counted in this process alone")
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	argv := []string{binary, "-test.run=" + exactly(t.Name()), "-test.timeout=0", "-test.count=1"}
+	for _, arg := range os.Args[1:] {
+		if !strings.HasPrefix(arg, "-test.") {
+			argv = append(argv, arg)
+		}
+	}
+	command := protocol.Command{Argv: argv, Env: []string{
+		childVariable + "=" + childName(t, s),
+		// The race detector would let the process go on; the schedule would be lost.
+		"GORACE=halt_on_error=1 " + os.Getenv("GORACE"),
+		"GOTRACEBACK=single",
+	}}
+	scale := float64(c.patience) / float64(usualPatience) * processScale
+	return &witness{protocol.NewProcess(command, protocol.Options{TimeoutScale: scale})}, nil
+}
+
+// processScale makes the time limits for a process longer than the patience with a
+// loop in it, so that the loop is told of and not the process.
+const processScale = 4
+
+// exactly is the pattern of go test -run for one test or subtest.
+func exactly(test string) string {
+	parts := strings.Split(test, "/")
+	for i, part := range parts {
+		parts[i] = "^" + regexp.QuoteMeta(part) + "$"
+	}
+	return strings.Join(parts, "/")
+}
+
+// witness is a process whose end is told by what it wrote last: the race, or the
+// panic. One that ends does not keep other cases from being run.
+type witness struct{ *protocol.Process }
+
+// Open begins a case.
+func (w *witness) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	session, err := w.Process.Open(ctx, sc)
+	if _, unable := errors.AsType[*protocol.StartError](err); unable || ctx.Err() != nil {
+		return nil, err
+	}
+	if err != nil {
+		return broken{told(err)}, nil
+	}
+	return witnessed{session}, nil
+}
+
+type witnessed struct{ harness.Session }
+
+// Do hands over one action.
+func (s witnessed) Do(a *harness.Action) error { return told(s.Session.Do(a)) }
+
+// Settle lets the subject come to rest.
+func (s witnessed) Settle(out func(trace.Entry)) error { return told(s.Session.Settle(out)) }
+
+// Close ends the case.
+func (s witnessed) Close() error { return told(s.Session.Close()) }
+
+// Play does a whole schedule at once.
+func (s witnessed) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+	pipeline, ok := s.Session.(harness.Pipeliner)
+	if !ok {
+		return harness.ErrMispredicted
+	}
+	return pipeline.Play(actions, expect, out)
+}
+
+// NextWake is the subject's.
+func (s witnessed) NextWake() (d time.Duration, ok bool) {
+	if sleeper, is := s.Session.(harness.Sleeper); is {
+		return sleeper.NextWake()
+	}
+	return 0, false
+}
+
+// broken is a case that could not be begun.
+type broken struct{ err error }
+
+// Do fails.
+func (s broken) Do(*harness.Action) error { return s.err }
+
+// Settle fails.
+func (s broken) Settle(func(trace.Entry)) error { return s.err }
+
+// Close does nothing.
+func (s broken) Close() error { return nil }
+
+// told is the error of a case with what the process wrote last.
+func told(err error) error {
+	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	fault, ok := errors.AsType[*harness.SubjectError](err)
+	if !ok {
+		return &harness.SubjectError{Outcome: trace.OutcomeCrashed, Message: err.Error(), Exit: -1}
+	}
+	if words := lastWords(fault.Stderr); len(words) > 0 {
+		copied := *fault
+		copied.Message = strings.Join(words, "\n")
+		return &copied
+	}
+	return fault
+}
+
+const shownWords = 24 // lines
+
+var address = regexp.MustCompile(`\(?\b0x[0-9a-f]+\)?|\+0x[0-9a-f]+| goroutine \d+`)
+
+// lastWords are the lines of a race or a panic, without what differs each time.
+func lastWords(stderr []string) []string {
+	i := slices.IndexFunc(stderr, func(line string) bool {
+		return strings.HasPrefix(line, "WARNING: DATA RACE") || strings.HasPrefix(line, "panic: ") || strings.HasPrefix(line, "fatal error: ")
+	})
+	if i < 0 {
+		return nil
+	}
+	var words []string
+	for _, line := range stderr[i:min(len(stderr), i+shownWords)] {
+		if line = strings.TrimRight(address.ReplaceAllString(line, ""), " "); !strings.HasPrefix(line, "=====") {
+			words = append(words, line)
+		}
+	}
+	return words
+}
