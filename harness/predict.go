@@ -36,13 +36,21 @@ func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*R
 	if err != nil {
 		return nil, err
 	}
-	defer session.Close()
+	rec, err := playOn(session, header(sc, d.Info()), sc, predicted)
+	closing := session.Close()
+	if err == nil && closing != nil {
+		rec.leaked(closing)
+	}
+	return rec, err
+}
+
+func playOn(session Session, header trace.Header, sc *Scenario, predicted *Recording) (*Recording, error) {
 	pipeline, ok := session.(Pipeliner)
 	if !ok {
 		return nil, ErrMispredicted
 	}
-	r := &runner{world: newWorld(sc), session: session, rec: &Recording{Trace: &trace.Trace{Header: header(sc, d.Info())}}}
-	err = pipeline.Play(predicted.actions, predicted.waiting, func(e trace.Entry) {
+	r := &runner{world: newWorld(sc), session: session, rec: &Recording{Trace: &trace.Trace{Header: header}}}
+	err := pipeline.Play(predicted.actions, predicted.waiting, func(e trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})

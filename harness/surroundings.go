@@ -58,10 +58,10 @@ type Surroundings struct {
 	kept    kept
 	sleeps  []time.Time // when each sleeper wakes
 
-	// Racy says that tasks run at once, so that of the executions of one message
-	// any could be the first to begin and, where they are answered at once, to
-	// return. They then wait until the subject is at rest and go on one by one, in
-	// source order, by [Surroundings.LetOneOn].
+	// Racy says that tasks run at once, so that of the calls of one message any could
+	// be the first to begin and, where it is answered at once, to go on. They then
+	// wait until the subject is at rest and go on one by one, in source order, by
+	// [Surroundings.LetOneOn].
 	Racy     bool
 	ids      []string // of the calls of the latest message
 	shared   []string // ids that more than one call of a message has
@@ -70,20 +70,20 @@ type Surroundings struct {
 
 // arrival is a call that waits for its turn.
 type arrival struct {
-	base    string
-	returns bool // it has begun, and is about to return; else it waits for its name
-	place   int  // of its id among those of its message
-	source  Source
-	gate    Gate
-	name    string
+	base   string
+	begun  bool // and is about to go on; else it waits for its name
+	place  int  // of its id among those of its message
+	source Source
+	gate   Gate
+	name   string
 }
 
-// compare puts all that begin before any that returns, each in source order.
+// compare puts all that begin before any that goes on, each in source order.
 func (a *arrival) compare(b *arrival) int {
 	switch {
-	case a.returns != b.returns && a.returns:
+	case a.begun != b.begun && a.begun:
 		return 1
-	case a.returns != b.returns:
+	case a.begun != b.begun:
 		return -1
 	case a.place != b.place:
 		return a.place - b.place
@@ -167,14 +167,14 @@ func (s *Surroundings) begin(id string, source Source) string {
 	return s.arrive(&arrival{base: "tool/" + id}, id, source)
 }
 
-// turnToReturn waits until it is the turn of an execution to return.
-func (s *Surroundings) turnToReturn(id string, source Source) {
+// turnOf waits until it is the turn of a call that has begun to go on.
+func (s *Surroundings) turnOf(id string, source Source) {
 	s.mu.Lock()
 	if !s.Racy || s.closing {
 		s.mu.Unlock()
 		return
 	}
-	s.arrive(&arrival{returns: true}, id, source)
+	s.arrive(&arrival{begun: true}, id, source)
 }
 
 // arrive waits until a call is let on; it is called with the lock held, and lets
@@ -202,7 +202,7 @@ func (s *Surroundings) LetOneOn() bool {
 }
 
 func (s *Surroundings) letOn(a *arrival) {
-	if !a.returns {
+	if !a.begun {
 		a.name = s.unique(a.base)
 	}
 	a.gate.Open()
@@ -314,9 +314,29 @@ func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
 		e.Message = err.Error()
 	}
 	s.note(e)
+	s.orderSettled()
 	if s.Scenario.Keep && isRun(name) && outcome != trace.OutcomeRefused {
 		s.compareKept()
 	}
+}
+
+// orderSettled puts those who wait for idle before the run that they waited for,
+// where both settle together: tasks that run at once say so in any order. A session
+// is idle only after its prompt has returned.
+func (s *Surroundings) orderSettled() {
+	last := len(s.out) - 1
+	if !s.Racy || s.Scenario.Form == trace.FormSession || isRun(s.out[last].Name) {
+		return
+	}
+	for i := last; i > 0 && (s.out[i-1].Kind == trace.KindRetained || s.settledAfter(i-1, i)); i-- {
+		s.out[i-1], s.out[i] = s.out[i], s.out[i-1]
+	}
+}
+
+// settledAfter reports whether what settled at i belongs after what did at j.
+func (s *Surroundings) settledAfter(i, j int) bool {
+	a, b := &s.out[i], &s.out[j]
+	return a.Kind == trace.KindSettled && (isRun(a.Name) || a.Name > b.Name)
 }
 
 // compareKept notes what a run has changed of what others hold.
@@ -354,7 +374,11 @@ func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Pay
 // the payload.
 func (s *Surroundings) CallHook(ctx context.Context, hook string, payload *trace.Payload, source Source) (*trace.HookAnswer, error) {
 	id := payload.ToolCallID
-	return s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
+	answer, err := s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
+	if !s.gated(hook) {
+		s.turnOf(id, source)
+	}
+	return answer, err
 }
 
 func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *trace.Payload) (*trace.HookAnswer, error) {
@@ -365,8 +389,12 @@ func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *tra
 	return answer.Hook, thrown(answer)
 }
 
+func (s *Surroundings) gated(hook string) bool {
+	return s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate
+}
+
 func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
-	if s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate {
+	if s.gated(hook) {
 		return s.wait(ctx, &pending{name: name}, payload)
 	}
 	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
@@ -387,7 +415,7 @@ func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, sour
 	s.tools = append(s.tools, call)
 	s.mu.Unlock()
 	if script.Gate {
-		return s.executeGated(ctx, call, script, payload)
+		return s.executeGated(ctx, call, script, payload, source)
 	}
 	answer := &trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort}
 	if script.Throw != nil {
@@ -397,13 +425,13 @@ func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, sour
 	for _, update := range script.Sync {
 		onUpdate(update)
 	}
-	s.turnToReturn(payload.ToolCallID, source)
+	s.turnOf(payload.ToolCallID, source)
 	return answer.Result, thrown(answer)
 }
 
 // executeGated notes the call, makes the updates that come before execute first
 // yields, and then waits: in that order, as the gate is there from the start.
-func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script ToolScript, payload *trace.Payload) (*trace.Result, error) {
+func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script ToolScript, payload *trace.Payload, source Source) (*trace.Result, error) {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
@@ -422,13 +450,23 @@ func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script 
 	for _, update := range script.Sync {
 		call.onUpdate(update)
 	}
-	for {
+	for first := true; ; first = false {
+		if !first && s.busy(call) {
+			s.turnOf(payload.ToolCallID, source) // it was held up, perhaps with others
+		}
 		a := s.toDo(call)
 		if a.Partial == nil {
 			return a.Result, thrown(a)
 		}
 		call.onUpdate(a.Partial)
 	}
+}
+
+// busy reports whether a tool has something to do already.
+func (s *Surroundings) busy(call *toolCall) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(call.todo) > 0
 }
 
 // toDo waits for the next thing that a tool is to do.
@@ -784,13 +822,26 @@ func (s *Surroundings) NextWake() (until time.Time, ok bool) {
 // Drain passes on what has happened since it was last called, the signals of
 // open callbacks that have fired included.
 func (s *Surroundings) Drain(out func(trace.Entry)) {
+	s.LookAtSignals()
+	s.Noted(out)
+}
+
+// LookAtSignals notes which signals of open callbacks have fired. In a bubble it has
+// to be called inside.
+func (s *Surroundings) LookAtSignals() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, p := range s.open {
 		if p.ctx != nil && !p.cancelled && p.ctx.Err() != nil {
 			p.cancelled = true
 			s.note(trace.Entry{Kind: trace.KindCancelled, Name: p.name})
 		}
 	}
+}
+
+// Noted passes on what has been noted since it was last called.
+func (s *Surroundings) Noted(out func(trace.Entry)) {
+	s.mu.Lock()
 	entries := s.out
 	s.out, s.spare = s.spare[:0], entries
 	s.mu.Unlock()

@@ -153,10 +153,11 @@ func (a *Agent) BeginPrompt(messages []*trace.Message, done func(error)) error {
 	if err != nil {
 		return err
 	}
-	a.run(active, append([]*trace.Message{}, messages...), false, done)
+	prompts := append([]*trace.Message{}, messages...)
 	if a.defects.Has(CallersMessagesChanged) {
 		stamp(messages, a.rt.Now())
 	}
+	a.run(active, prompts, false, done)
 	return nil
 }
 

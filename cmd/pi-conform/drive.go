@@ -215,6 +215,9 @@ func (p *program) judgeDrive(f *driveFlags, name string, rec *drive.Recording, o
 	if o.Profile == "" {
 		o.Profile = acp.Spec
 	}
+	for i := range rec.Requests {
+		o.Requests = append(o.Requests, rec.Requests[i].Shown())
+	}
 	rep, err := dialect.Judge(log, o)
 	if err != nil {
 		return 0, unreadable("what the program printed", err)

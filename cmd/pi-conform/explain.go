@@ -207,9 +207,9 @@ func (p *program) drawMutant(ctx context.Context, r conformance.Rule, cases []*h
 func firstFinding(ctx context.Context, r conformance.Rule, m subjects.Mutant, cases []*harness.CaseFile) (*report.Finding, error) {
 	subject := "mutant:" + m.Name
 	for _, e := range edition.Known() {
-		rep, err := suite.Run(ctx, reference.New(m.Defect), cases, suite.Options{
+		rep, err := suite.Run(ctx, m.Driver(), cases, suite.Options{
 			Edition: e, Rules: []conformance.Rule{r}, Schedules: explainSchedules, Jobs: 1, MaxFail: 1,
-			Reference: reference.New(),
+			Reference: reference.New(), Reducer: m.Reducer,
 			Replay: func(token string) string {
 				return fmt.Sprintf("pi-conform replay %s %s --edition %s", token, subject, e)
 			},

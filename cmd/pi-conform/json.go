@@ -9,7 +9,7 @@ import (
 
 // writeJSON writes a value to standard output.
 func (p *program) writeJSON(value any) error {
-	if err := json.MarshalWrite(p.raw, value, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
+	if err := json.MarshalWrite(p.raw, value, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
 	_, err := io.WriteString(p.raw, "\n")

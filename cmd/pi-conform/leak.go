@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/report"
+	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
 )
 
@@ -48,15 +50,20 @@ func alone(ctx context.Context, s *subjects.Subject, cases []*harness.CaseFile, 
 	}
 	defer fresh.Close()
 	i := slices.IndexFunc(cases, func(c *harness.CaseFile) bool { return c.Name == f.Case })
-	t := token{Case: cases[i]}
-	if f.Seed != nil {
-		t.Seed, t.Seeded = *f.Seed, true
-	}
-	rec, err := fresh.Record(ctx, scenarioIn(t.Case, s.Edition), t.policy())
+	rep, _, err := suite.One(ctx, fresh.Driver, cases[i], f.Seed, suite.Options{
+		Edition: s.Edition, Rules: rules, Oracle: fresh.Oracle, Reducer: fresh.Reducer,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return brokenBy(rec, rules), nil
+	if len(rep.Unclear) > 0 {
+		return nil, errors.New(rep.Unclear[0].Message)
+	}
+	var broken []string
+	for _, found := range rep.Broken(conformance.Must) {
+		broken = append(broken, found.Rule)
+	}
+	return broken, nil
 }
 
 // brokenBy are the MUST rules that a recording breaks, in order.

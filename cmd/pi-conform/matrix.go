@@ -82,7 +82,7 @@ func (p *program) survey(ctx context.Context, f *matrixFlags, name string) (*mat
 	cases, skipped, _ := fitting(cases, s)
 	rep, err := suite.Run(ctx, s.Driver, cases, suite.Options{
 		Tool: tool(), Edition: s.Edition, Schedules: f.schedules, Seed: f.seed, Skipped: skipped,
-		Jobs: jobs(0, s), Oracle: s.Oracle, Replay: s.Replay,
+		Jobs: jobs(0, s), Oracle: s.Oracle, Reducer: s.Reducer, Replay: s.Replay,
 	})
 	if err == nil {
 		err = ctx.Err()

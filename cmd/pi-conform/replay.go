@@ -72,7 +72,7 @@ func (p *program) replay(ctx context.Context, f *replayFlags, text string, names
 		return exit.Usagef("case %s is written for edition %s, not for %s", t.Case.Name, pinnedTo(t.Case), subject.Edition)
 	}
 	rep, rec, err := suite.One(ctx, subject.Driver, t.Case, t.seed(), suite.Options{
-		Tool: tool(), Edition: subject.Edition, Rules: rules, Oracle: subject.Oracle, Reference: reference.New(), Replay: subject.Replay,
+		Tool: tool(), Edition: subject.Edition, Rules: rules, Oracle: subject.Oracle, Reference: reference.New(), Reducer: subject.Reducer, Replay: subject.Replay,
 	})
 	if err != nil {
 		return err

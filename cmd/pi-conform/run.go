@@ -181,7 +181,7 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 	events.start(len(cases))
 	o := suite.Options{
 		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed, Shard: f.part, Skipped: skipped,
-		Jobs: jobs(f.jobs, s), MaxFail: f.maxFail, Oracle: s.Oracle, Reference: reference.New(), Replay: s.Replay,
+		Jobs: jobs(f.jobs, s), MaxFail: f.maxFail, Oracle: s.Oracle, Reference: reference.New(), Reducer: s.Reducer, Replay: s.Replay,
 	}
 	progress := p.notes.NewProgress(caseNames(cases))
 	if !f.quiet {

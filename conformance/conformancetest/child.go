@@ -3,6 +3,7 @@ package conformancetest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
@@ -10,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/pi-conform/pi-conform/adapters/go"
 	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/bubble"
 	"github.com/pi-conform/pi-conform/harness/protocol"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -23,14 +24,21 @@ const childVariable = "PI_CONFORM_CHILD"
 func childName(t *testing.T, s *Subject) string { return t.Name() + " " + s.Name }
 
 // serve serves the subject and ends the process, if this process was started for it.
-// In one that was started for another subject of the test it says that nothing is to
-// be done.
-func serve(t *testing.T, s *Subject) (elsewhere bool) {
+// Of one that was started for another subject it reports that.
+func serve(t *testing.T, s *Subject, c *config) (elsewhere bool) {
 	want := os.Getenv(childVariable)
-	if want == childName(t, s) {
-		adapter.Serve(s.info(), s.Join)
+	if want != childName(t, s) {
+		return want != ""
 	}
-	return want != ""
+	out := os.Stdout
+	os.Stdout = os.Stderr // what the loop prints is no message
+	d := &bubble.Driver{About: s.info(), Join: s.Join, Patience: c.patience}
+	if err := protocol.Serve(os.Stdin, out, d, protocol.ServeOptions{}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0) // whatever a loop has left behind
+	return true
 }
 
 // child is a driver for the subject in a process of its own: this test binary,

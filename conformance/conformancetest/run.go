@@ -33,7 +33,7 @@ const replayVariable = "PI_CONFORM_REPLAY"
 func Run(t *testing.T, subject Subject, options ...Option) {
 	t.Helper()
 	r := newRunner(t, &subject, options)
-	if serve(t, &subject) {
+	if serve(t, &subject, &r.config) {
 		return
 	}
 	r.open()

@@ -23,6 +23,9 @@ type Options struct {
 	// edition that it names.
 	Edition edition.Edition
 	Profile acp.Profile // for a log of ACP; Spec if empty
+	// Requests are the tags of the messages that each request showed to the model,
+	// where somebody recorded them besides the log of a program.
+	Requests [][]string
 	// Found is told each finding as soon as it is known; nil means that nobody
 	// wants to know.
 	Found func(Finding)
@@ -90,7 +93,7 @@ func Judge(l *Log, o Options) (*Report, error) {
 	if l.Dialect == ACP {
 		return judgeMessages(l, &o)
 	}
-	j := &judge{log: l, options: &o, report: &Report{Dialect: l.Dialect}}
+	j := &judge{log: l, options: &o, report: &Report{Dialect: l.Dialect}, shown: shown{requests: o.Requests}}
 	err := j.judge()
 	j.conclude()
 	return j.report, err
@@ -146,6 +149,7 @@ type judge struct {
 	options *Options
 	report  *Report
 	views   []*view
+	shown   shown
 }
 
 // view is how one edition sees the log.
@@ -199,6 +203,7 @@ func (j *judge) run(run *Run) {
 	for _, f := range j.common() {
 		j.report.found(locate(run, f), j.options)
 	}
+	j.judgeRequests(run)
 }
 
 // common are the findings of the latest run that every edition has, at the

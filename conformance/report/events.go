@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Events writes what happens in a run while it goes on, as JSON lines: one start,
@@ -55,7 +56,7 @@ func (e *Events) put(v *event) {
 	if e.err != nil {
 		return
 	}
-	line, err := json.Marshal(v, json.Deterministic(true))
+	line, err := json.Marshal(v, json.Deterministic(true), jsontext.AllowInvalidUTF8(true))
 	if err == nil {
 		_, err = e.w.Write(append(line, '\n'))
 	}

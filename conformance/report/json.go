@@ -41,7 +41,7 @@ type recorded struct {
 // far as they are not too long.
 func Write(w io.Writer, r *Report) error {
 	out := written{Report: *r, Traces: recordings(r)}
-	if err := json.MarshalWrite(w, &out, json.Deterministic(true), jsontext.WithIndent("  ")); err != nil {
+	if err := json.MarshalWrite(w, &out, json.Deterministic(true), jsontext.AllowInvalidUTF8(true), jsontext.WithIndent("  ")); err != nil {
 		return err
 	}
 	_, err := io.WriteString(w, "\n")
@@ -109,7 +109,8 @@ func Read(r io.Reader) (*Report, error) {
 // checkVersion looks at the version before all else, so that a report of another
 // version is not called malformed.
 func checkVersion(text []byte) error {
-	if len(bytes.TrimSpace(text)) == 0 {
+	text = bytes.TrimSpace(text)
+	if len(text) == 0 {
 		return errors.New("the file is empty")
 	}
 	var head struct {

@@ -1,10 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/pi-conform/pi-conform/conformance"
 )
 
 // Merge makes one report of those of the shards of one run. With all shards it
@@ -77,7 +80,9 @@ func (m *merger) add(r *Report) error {
 		if rule.ID != m.whole.Rules[i].ID {
 			return fmt.Errorf("shard %d has the rule %s where another one has %s", r.Shard.Index, rule.ID, m.whole.Rules[i].ID)
 		}
-		m.whole.Rules[i].Add(rule)
+		if r.Schedules > 0 { // a shard that got nothing to do says nothing
+			m.whole.Rules[i].Add(rule)
+		}
 	}
 	m.whole.Schedules += r.Schedules
 	m.whole.Partial = m.whole.Partial || r.Partial
@@ -119,6 +124,9 @@ func (m *merger) finish(shards []*Report) *Report {
 	whole := m.whole
 	for _, result := range m.results {
 		whole.Results = append(whole.Results, *result)
+	}
+	for i := range whole.Rules {
+		whole.Rules[i].Status = cmp.Or(whole.Rules[i].Status, conformance.StatusNotExercised)
 	}
 	whole.Cases = 0
 	for _, result := range whole.Results {

@@ -36,6 +36,9 @@ type Options struct {
 	// Reference, if not nil, is run in the same case for every finding, so that
 	// the report can show what is right.
 	Reference harness.Driver
+	// Reducer, if not nil, is a user interface's reducer, which is judged by what it
+	// makes of the events of each case's own schedule.
+	Reducer harness.Reducer
 	// Replay gives the command that shows a case again.
 	Replay func(token string) string
 	// Progress, if not nil, is told of every case that is done. It is called by
@@ -154,11 +157,25 @@ func (r *run) runSchedule(ctx context.Context, to *caseResult, c *harness.CaseFi
 	if err != nil {
 		return nil, fmt.Errorf("case %s: %w", c.Name, err)
 	}
-	r.judge(ctx, to, &scenario, rec, by)
-	if by.seed == nil {
-		r.judgeTwins(ctx, to, &scenario, rec)
+	if by.seed != nil {
+		r.judge(ctx, to, &scenario, rec, by)
+		return rec, nil
 	}
+	if rec.Trace, err = r.withViews(rec.Trace); err != nil {
+		return nil, fmt.Errorf("case %s: the reducer failed: %w", c.Name, err)
+	}
+	r.judge(ctx, to, &scenario, rec, by)
+	r.judgeTwins(ctx, to, &scenario, rec)
 	return rec, nil
+}
+
+// withViews is the trace with what the reducer makes of its events, if there is
+// one.
+func (r *run) withViews(t *trace.Trace) (*trace.Trace, error) {
+	if r.o.Reducer == nil {
+		return t, nil
+	}
+	return harness.RecordViews(t, r.o.Reducer)
 }
 
 // One runs a case by one schedule, its own or that which is drawn by the seed,

@@ -16,6 +16,14 @@ import (
 type twin struct {
 	rule string // the one that it is made for
 	harness.Case
+	drawn bool // the order is drawn, not that of the case
+}
+
+func (t *twin) policy() harness.Policy {
+	if t.drawn {
+		return harness.NewRandom(seedOf(t.Scenario.Name, 0, 0))
+	}
+	return harness.NewReplay(t.Schedule)
 }
 
 // twins are the twins of a case that was run by that schedule.
@@ -24,7 +32,7 @@ func twins(sc *harness.Scenario, schedule []string) []twin {
 	var all []twin
 	add := func(rule string, c *harness.Case) {
 		if c != nil {
-			all = append(all, twin{rule, *c})
+			all = append(all, twin{rule: rule, Case: *c})
 		}
 	}
 	add("ABRT-9", withoutSecondAbort(base))
@@ -32,7 +40,7 @@ func twins(sc *harness.Scenario, schedule []string) []twin {
 	for _, id := range batchmates(sc) {
 		add("PAR-9", withPlainCall(base, id))
 	}
-	return all
+	return append(all, twin{rule: "VIEW-7", Case: base, drawn: true})
 }
 
 // changed is the case with a scenario to be changed and without the labels that
@@ -126,11 +134,14 @@ func withPlainCall(c harness.Case, id string) *harness.Case {
 func (r *run) judgeTwins(ctx context.Context, to *caseResult, sc *harness.Scenario, rec *harness.Recording) {
 	for _, t := range twins(sc, rec.Schedule) {
 		i := slices.IndexFunc(r.o.Rules, func(rule conformance.Rule) bool { return rule.ID == t.rule })
-		if i < 0 {
+		if i < 0 || t.drawn && r.o.Reducer == nil {
 			continue
 		}
-		other, err := r.record(ctx, t.Scenario, harness.NewReplay(t.Schedule))
+		other, err := r.record(ctx, t.Scenario, t.policy())
 		if err != nil || ctx.Err() != nil {
+			continue
+		}
+		if other.Trace, err = r.withViews(other.Trace); err != nil {
 			continue
 		}
 		verdict := conformance.Compare(rec.Trace, other.Trace, r.o.Rules[i:i+1], conformance.InEdition(r.o.Edition))

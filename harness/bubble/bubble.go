@@ -138,6 +138,7 @@ func (s *session) inside(join func(*harness.Surroundings) (harness.Loop, error))
 		for s.surroundings.LetOneOn() {
 			synctest.Wait()
 		}
+		s.surroundings.LookAtSignals()
 		until, sleeps := s.surroundings.NextWake()
 		s.rest <- rest{wake: time.Until(until), sleeps: sleeps, err: err}
 	}
@@ -176,7 +177,7 @@ func (s *session) Settle(out func(trace.Entry)) error {
 		return nil
 	}
 	err := s.settle()
-	s.surroundings.Drain(out)
+	s.surroundings.Noted(out)
 	return err
 }
 

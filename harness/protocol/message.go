@@ -48,6 +48,7 @@ const (
 	CodeFailed      = "failed"      // the subject could not do it
 	CodeCrashed     = "crashed"     // the subject broke, though its process lives
 	CodeHung        = "hung"        // the subject does not come to rest
+	CodeLeaked      = "leaked"      // to close: tasks of the loop go on
 )
 
 // Request is a message to a subject. Which members are present depends on Type.

@@ -75,7 +75,7 @@ func (s *session) accepted(r *Reply, what string) error {
 	switch {
 	case r.Type == TypeOK:
 		return nil
-	case r.Type == TypeError && (r.Code == CodeCrashed || r.Code == CodeHung):
+	case r.Type == TypeError && (r.Code == CodeCrashed || r.Code == CodeHung || r.Code == CodeLeaked):
 		return &harness.SubjectError{
 			Outcome: trace.Outcome(r.Code), Message: r.Message, Open: what, Exit: -1, Stderr: s.conn.stderr.last(),
 		}

@@ -32,6 +32,7 @@ esac
 case "$1 $2" in
 "view @earendil-works/pi-agent-core") echo '["0.84.3","0.84.10","1.6.0","2.0.0-beta.1"]' ;;
 "view @mariozechner/pi-agent-core") echo '"0.73.1"' ;;
+"view @oh-my-pi/pi-agent-core") echo '["18.2.3","18.2.9"]' ;;
 view*) echo "npm error code E404" >&2; exit 1 ;;
 install*)
   [ -f package.json ] || { echo "no manifest" >&2; exit 1; }
@@ -40,7 +41,8 @@ install*)
   sleep "${FAKE_NPM_SLEEP:-0}"
   mkdir -p "node_modules/$name/bin"
   echo '{}' > "node_modules/$name/package.json"
-  printf '#!/bin/sh\necho v22.99.0\n' > "node_modules/$name/bin/node" ;;
+  printf '#!/bin/sh\necho v22.99.0\n' > "node_modules/$name/bin/node"
+  cp "node_modules/$name/bin/node" "node_modules/$name/bin/bun" ;;
 esac
 `
 
@@ -61,7 +63,7 @@ func machine(t *testing.T, programs map[string]string) (log string) {
 			t.Fatal(err)
 		}
 	}
-	for _, tool := range []string{"sh", "mkdir", "sleep"} {
+	for _, tool := range []string{"sh", "mkdir", "sleep", "cp"} {
 		for _, bin := range []string{"/bin", "/usr/bin"} {
 			if exists(filepath.Join(bin, tool)) {
 				_ = os.Symlink(filepath.Join(bin, tool), filepath.Join(dir, tool))
@@ -78,6 +80,8 @@ func machine(t *testing.T, programs map[string]string) (log string) {
 var files = fstest.MapFS{
 	"js/index.mjs": {Data: []byte("// library\n")},
 	"pi/pi.mjs":    {Data: []byte("// adapter\n")},
+
+	"oh-my-pi/oh-my-pi.mjs": {Data: []byte("// adapter\n")},
 }
 
 func npmCalls(log string) int {
@@ -107,6 +111,31 @@ func TestPiIsInstalledOnce(t *testing.T) {
 	}
 	if written, _ := filepath.Glob(filepath.Join(cache, "adapters", "*", "pi", "pi.mjs")); len(written) != 1 {
 		t.Errorf("adapters %q", written)
+	}
+}
+
+func TestOhMyPi(t *testing.T) {
+	if _, err := bunPackage(runtime.GOOS, runtime.GOARCH); err != nil {
+		t.Skip(err)
+	}
+	machine(t, map[string]string{"npm": fakeNPM})
+	ctx := context.Background()
+	process, err := OhMyPi(ctx, "18.2.3", Options{Adapters: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := process.Command()
+	cache := os.Getenv(CacheVariable)
+	if program := command.Argv[0]; !strings.HasPrefix(program, filepath.Join(cache, "npm", "bun-"+bunVersion)) || !exists(program) {
+		t.Errorf("it is run by %s", program)
+	}
+	want := PackageVariable + "=" + ohMyPi.installed(cache, "18.2.3")
+	if !slices.Contains(command.Env, want) || !exists(filepath.Join(command.Dir, "oh-my-pi.mjs")) {
+		t.Errorf("%+v", command)
+	}
+	_, err = OhMyPi(ctx, "18.2.4", Options{Adapters: files})
+	if err == nil || !strings.Contains(err.Error(), "there is no oh-my-pi@18.2.4; the nearest releases are oh-my-pi@18.2.3, oh-my-pi@18.2.9") {
+		t.Error(err)
 	}
 }
 

@@ -5,7 +5,7 @@ package main
 import (
 	"context"
 
-	"github.com/pi-conform/pi-conform/adapters/go"
+	adapter "github.com/pi-conform/pi-conform/adapters/go"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )

@@ -2,6 +2,7 @@ package html
 
 import (
 	"html/template"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -34,9 +35,11 @@ type side struct {
 	Rows  []row        `json:"rows"`
 }
 
+// row is an entry. One of the reference that is the same as one of the subject
+// only says which, because most are.
 type row struct {
-	lanes.Row
-
+	As      *int           `json:"as,omitzero"`
+	Row     *lanes.Row     `json:"row,omitzero"`
 	Payload jsontext.Value `json:"payload,omitzero"`
 }
 
@@ -46,9 +49,7 @@ func (v *view) store(t, reference *trace.Trace) int {
 	d := drawing{Subject: sideOf(t)}
 	if reference != nil {
 		d.Reference = sideOf(reference)
-		for _, p := range lanes.Align(t, reference) {
-			d.Pairs = append(d.Pairs, [3]int{p.A, p.B, int(p.Like)})
-		}
+		d.align(lanes.Align(t, reference))
 	}
 	text, err := json.Marshal(&d, json.Deterministic(true), jsontext.EscapeForHTML(true), jsontext.EscapeForJS(true), jsontext.AllowInvalidUTF8(true))
 	if err != nil || len(text) > v.left {
@@ -59,11 +60,22 @@ func (v *view) store(t, reference *trace.Trace) int {
 	return len(v.Data) - 1
 }
 
+// align notes what stands beside what.
+func (d *drawing) align(pairs []lanes.Pair) {
+	alike := slices.Equal(d.Subject.Lanes, d.Reference.Lanes)
+	for _, p := range pairs {
+		d.Pairs = append(d.Pairs, [3]int{p.A, p.B, int(p.Like)})
+		if alike && p.Like == lanes.Same && p.A == p.B {
+			d.Reference.Rows[p.B] = row{As: &p.A}
+		}
+	}
+}
+
 func sideOf(t *trace.Trace) *side {
 	layout := lanes.Of(t)
 	s := &side{Lanes: layout.Lanes, Rows: make([]row, len(layout.Rows))}
-	for i, r := range layout.Rows {
-		s.Rows[i] = row{Row: r, Payload: payload(&t.Entries[i])}
+	for i := range layout.Rows {
+		s.Rows[i] = row{Row: &layout.Rows[i], Payload: payload(&t.Entries[i])}
 	}
 	return s
 }

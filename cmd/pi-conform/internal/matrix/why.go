@@ -78,8 +78,8 @@ var forked = []struct {
 	{rules: "PAR-6", text: "All calls are prepared before any is started, so one that was refused ends after the starts of the others."},
 	{rules: "PAR-7", text: "An exclusive tool runs alone, but the shared ones of its batch still run together."},
 	{
-		rules:   "UPD-2 UPD-4",
-		text:    "A tool that reports progress after it has returned makes an event.",
+		rules:   "PAR-9 UPD-2 UPD-4",
+		text:    "A tool that reports progress after it has returned makes an event, as long as the run goes on.",
 		reports: []string{"can1357/oh-my-pi#12875"},
 	},
 	{rules: "LEN-3", text: "The result of a truncated call says what happened, but not to which tool."},

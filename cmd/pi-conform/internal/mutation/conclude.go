@@ -33,6 +33,9 @@ func (s *Score) judgeEdition(e *Edition) {
 }
 
 func (s *Score) judgeMutant(m *Mutant) {
+	if m.Racy {
+		return
+	}
 	if m.Equivalent != "" {
 		if len(m.Findings) > 0 {
 			s.short("mutant:%s is said to be equivalent, but %s finds it", m.Name, strings.Join(m.Findings, ", "))

@@ -16,6 +16,7 @@ import (
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/loop/view"
 )
 
 // Options say what is measured.
@@ -53,7 +54,8 @@ type Mutant struct {
 	Name       string          `json:"name"`
 	Rule       string          `json:"rule"` // that has to find it first
 	Equivalent string          `json:"equivalent,omitempty"`
-	Killed     bool            `json:"killed"` // by its rule, as the first MUST finding of a schedule
+	Racy       bool            `json:"racy,omitempty"` // only goroutines with the race detector show it; not counted here
+	Killed     bool            `json:"killed"`         // by its rule, as the first MUST finding of a schedule
 	Case       string          `json:"case,omitempty"`
 	Edition    edition.Edition `json:"edition,omitempty"`
 	Cases      int             `json:"cases"`     // run up to the kill, in all if there was none
@@ -104,7 +106,7 @@ func chosen(o Options) []Mutant {
 	all := []Mutant{}
 	for _, m := range subjects.Mutants() {
 		if o.Families == nil || ids[m.Rule] {
-			all = append(all, Mutant{Name: m.Name, Rule: m.Rule, Equivalent: m.Equivalent})
+			all = append(all, Mutant{Name: m.Name, Rule: m.Rule, Equivalent: m.Equivalent, Racy: m.Racy})
 		}
 	}
 	return all
@@ -118,7 +120,7 @@ func (s *Score) reference(ctx context.Context, o Options) error {
 	}
 	for _, e := range edition.Known() {
 		rep, err := suite.Run(ctx, reference.New(), cases, suite.Options{
-			Edition: e, Rules: rules(o), Schedules: o.Schedules, Seed: o.Seed, Jobs: o.Jobs,
+			Edition: e, Rules: rules(o), Schedules: o.Schedules, Seed: o.Seed, Jobs: o.Jobs, Reducer: view.Reducer{},
 		})
 		if err != nil {
 			return err
@@ -173,10 +175,11 @@ func (s *Score) mutants(ctx context.Context, o Options) error {
 // hunter hunts one mutant. Its cases are its own: a run completes the scenario
 // that it is given.
 type hunter struct {
-	mutant *Mutant
-	driver harness.Driver
-	o      Options
-	rules  []conformance.Rule
+	mutant  *Mutant
+	driver  harness.Driver
+	reducer harness.Reducer
+	o       Options
+	rules   []conformance.Rule
 }
 
 // hunt runs the mutant by the schedules that the cases have of their own, in
@@ -190,7 +193,9 @@ func hunt(ctx context.Context, m *Mutant, o Options) error {
 	if err != nil {
 		return err
 	}
-	h := &hunter{mutant: m, driver: reference.New(mutant.Defect), o: o, rules: conformance.Catalogue()}
+	driver := mutant.Driver()
+	defer driver.Close()
+	h := &hunter{mutant: m, driver: driver, reducer: mutant.Reducer, o: o, rules: conformance.Catalogue()}
 	m.Findings = []string{}
 	if err := h.round(ctx, cases, 0); err != nil || m.Killed {
 		return err
@@ -219,32 +224,62 @@ func (h *hunter) round(ctx context.Context, cases []*harness.CaseFile, n int) er
 }
 
 func (h *hunter) run(ctx context.Context, c *harness.CaseFile, e edition.Edition, n int) error {
-	scenario := *c.Case.Scenario
-	scenario.Name, scenario.Edition = c.Name, e
-	policy, _ := suite.Schedule(c, h.o.Seed, n)
-	rec, err := harness.Run(ctx, h.driver, &scenario, policy, harness.Limits{})
-	if err != nil {
+	policy, seed := suite.Schedule(c, h.o.Seed, n)
+	if h.mutant.Killed { // which other rules find it is still of interest
+		return h.look(ctx, c, e, policy)
+	}
+	rep, rec, err := suite.One(ctx, h.driver, c, seed, suite.Options{Edition: e, Rules: h.rules, Reducer: h.reducer})
+	if err != nil || rec == nil {
 		return err
 	}
-	verdict := conformance.Check(rec.Trace, h.rules, conformance.InEdition(e))
-	h.see(&verdict)
-	if h.mutant.Killed {
-		return nil
+	broken := rep.Broken(conformance.Must)
+	for _, f := range broken {
+		h.see(f.Rule)
 	}
 	h.mutant.Schedules++
 	if n == 0 {
 		h.mutant.Cases++
 	}
-	if first := verdict.First(); first != nil && first.Level == conformance.Must && first.Rule == h.mutant.Rule {
+	if first(broken) == h.mutant.Rule {
 		h.mutant.Killed, h.mutant.Case, h.mutant.Edition = true, c.Name, e
 	}
 	return nil
 }
 
-func (h *hunter) see(v *conformance.Verdict) {
-	for _, f := range v.Findings {
-		if f.Level == conformance.Must && !slices.Contains(h.mutant.Findings, f.Rule) {
-			h.mutant.Findings = append(h.mutant.Findings, f.Rule)
+// first is the rule that was broken first in the trace. Of several at one place
+// it is the first in the catalogue, in whose order the findings come.
+func first(broken []report.Finding) string {
+	rule, at := "", -1
+	for _, f := range broken {
+		position := 0
+		if len(f.Entries) > 0 {
+			position = f.Entries[len(f.Entries)-1]
 		}
+		if at < 0 || position < at {
+			rule, at = f.Rule, position
+		}
+	}
+	return rule
+}
+
+// look notes the rules that a trace alone shows to be broken.
+func (h *hunter) look(ctx context.Context, c *harness.CaseFile, e edition.Edition, policy harness.Policy) error {
+	scenario := *c.Case.Scenario
+	scenario.Name, scenario.Edition = c.Name, e
+	rec, err := harness.Run(ctx, h.driver, &scenario, policy, harness.Limits{})
+	if err != nil {
+		return err
+	}
+	for _, f := range conformance.Check(rec.Trace, h.rules, conformance.InEdition(e)).Findings {
+		if f.Level == conformance.Must {
+			h.see(f.Rule)
+		}
+	}
+	return nil
+}
+
+func (h *hunter) see(rule string) {
+	if !slices.Contains(h.mutant.Findings, rule) {
+		h.mutant.Findings = append(h.mutant.Findings, rule)
 	}
 }

@@ -4,6 +4,7 @@ package subjects
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/protocol"
+	"github.com/pi-conform/pi-conform/loop/view"
 )
 
 // Kind is one kind of subject, for people who look for one.
@@ -54,6 +56,8 @@ type Subject struct {
 	Edition edition.Edition
 	// Oracle predicts what a process waits for; nil for a loop in process.
 	Oracle harness.Driver
+	// Reducer is the subject's user interface reducer; nil if it has none.
+	Reducer harness.Reducer
 
 	command []string
 	scale   float64
@@ -146,11 +150,16 @@ func openMutant(name string) (*Subject, error) {
 	if err != nil {
 		return nil, err
 	}
-	return inProcess(mutantPrefix+m.Name, reference.New(m.Defect)), nil
+	s := inProcess(mutantPrefix+m.Name, m.Driver())
+	s.Reducer = m.Reducer
+	if m.Edition != "" {
+		s.Edition = m.Edition
+	}
+	return s, nil
 }
 
 func inProcess(name string, d harness.Driver) *Subject {
-	return &Subject{Name: name, Driver: d, Edition: edition.Default}
+	return &Subject{Name: name, Driver: d, Edition: edition.Default, Reducer: view.Reducer{}}
 }
 
 // InProcess gives the reference or a mutant, for what needs no process.
@@ -174,9 +183,17 @@ func openProcess(ctx context.Context, r Request, command protocol.Command) (*Sub
 	if err := process.Start(ctx); err != nil {
 		return nil, err
 	}
-	return &Subject{
+	s := &Subject{
 		Driver: &patient{process, r.Log}, Oracle: reference.New(), Edition: newest(process.Info().Editions), command: r.Command,
-	}, nil
+	}
+	if slices.Contains(process.Info().Capabilities, protocol.CapReducer) {
+		reducer, err := process.Reducer(ctx)
+		if err != nil {
+			return nil, err
+		}
+		s.Reducer = reducer
+	}
+	return s, nil
 }
 
 func options(r Request) protocol.Options {

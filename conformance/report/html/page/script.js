@@ -22,12 +22,22 @@
     return element;
   }
 
+  // unpacked puts rows that are the same on both sides where they belong.
+  function unpacked(data) {
+    const subject = data.subject.rows.map((row) => ({ ...row.row, payload: row.payload }));
+    data.subject.rows = subject;
+    if (data.reference) {
+      data.reference.rows = data.reference.rows.map((row) => (row.as === undefined ? { ...row.row, payload: row.payload } : subject[row.as]));
+    }
+    return data;
+  }
+
   // A Trace draws the traces of one finding into its place in the page.
   class Trace {
     constructor(host) {
       this.host = host;
       this.marks = (host.dataset.marks || "").split(" ").filter(Boolean).map(Number);
-      this.data = JSON.parse(document.getElementById("data-" + host.dataset.trace).textContent);
+      this.data = unpacked(JSON.parse(document.getElementById("data-" + host.dataset.trace).textContent));
       this.unfolded = this.data.subject.rows.length <= 40;
       this.opened = new Set();
       this.view = this.data.reference && window.innerWidth >= 1100 ? "both" : "subject";
@@ -152,7 +162,7 @@
       return make("li", { class: classes.join(" ") }, make("button", {
         type: "button", tabindex: "-1", "data-side": name, "data-entry": index,
         onclick: (event) => this.select(event.currentTarget), onfocus: (event) => this.select(event.currentTarget),
-        onmouseenter: (event) => this.show(event.currentTarget),
+        onmousemove: (event) => this.show(event.currentTarget),
         onmouseleave: () => this.current && this.show(this.current),
       }, make("span", { class: "step" }, step), make("span", { class: "gutter" }), make("span", { class: "text" }, row.text), who));
     }
@@ -222,7 +232,8 @@
     }
 
     show(button) {
-      if (button.dataset.entry === undefined) return;
+      if (button.dataset.entry === undefined || button === this.shown) return;
+      this.shown = button;
       const row = this.data[button.dataset.side].rows[Number(button.dataset.entry)];
       const time = row.time ? ", at " + row.time + " ms of virtual time" : "";
       this.title.textContent = `${button.dataset.side}, entry ${row.entry}, step ${row.step}${time}: ${row.text}`;
