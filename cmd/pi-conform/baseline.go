@@ -163,12 +163,8 @@ func (p *program) checkBaseline(file string, rep *report.Report) error {
 	if err := expect(f, rep); err != nil {
 		return err
 	}
-	p.out.Stale(rep)
-	code := codeOf(rep)
-	if code == exit.OK {
-		p.out.Printf("%s: %s, all as expected\n", file, entries(len(f.Entries)))
-	}
-	return exit.Silently(code)
+	p.out.Summary(rep, false)
+	return exit.Silently(codeOf(rep))
 }
 
 func entries(n int) string {

@@ -293,3 +293,34 @@ func FuzzJudge(f *testing.F) {
 		}
 	})
 }
+
+// TestRequests holds that what the model was shown is judged, where it was
+// recorded.
+func TestRequests(t *testing.T) {
+	user, answer := "user: go", "assistant toolUse [call_1 call_2 call_3]: Reading two."
+	result := func(id string) string { return "toolResult " + id + ": x" }
+	for name, c := range map[string]struct {
+		second []string
+		broken string
+		status conformance.Status
+	}{
+		"kept":      {[]string{"system: ", user, answer, result("call_1"), result("call_2"), result("call_3")}, "", conformance.StatusPass},
+		"reordered": {[]string{user, answer, result("call_2"), result("call_1"), result("call_3")}, "TOOL-15", conformance.StatusPass},
+		"missing":   {[]string{user, answer, result("call_1"), result("call_3")}, "CTX-5", conformance.StatusFail},
+		"unknown":   {[]string{user, "assistant stop []: hello", result("call_3")}, "", conformance.StatusNotApplicable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l, err := dialect.Open(strings.NewReader(recorded(t, twoCalls)), dialect.Auto)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := dialect.Judge(l, dialect.Options{Edition: edition.V16, Requests: [][]string{{user}, c.second}})
+			if err != nil || r.Broken() != (c.broken != "") || rule(r, "CTX-5").Status != c.status {
+				t.Errorf("%+v, %+v, %v", r.Findings, rule(r, "CTX-5"), err)
+			}
+			if c.broken != "" && (r.Findings[0].Rule != c.broken || r.Findings[0].Lines[1] != 44) {
+				t.Errorf("%+v", r.Findings)
+			}
+		})
+	}
+}

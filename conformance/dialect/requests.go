@@ -16,6 +16,7 @@ var requestRules = []string{"CTX-5", "TOOL-15"}
 // one on that does not fit, nothing is matched any more.
 type shown struct {
 	requests [][]string
+	answers  map[string]string // tags of answers so far, by what a request tells of them
 	lost     bool
 }
 
@@ -41,6 +42,7 @@ func (s *shown) with(run *Run) *Run {
 		}
 		if e.Event != nil && e.Event.Type == trace.MessageEnd && e.Event.Message != nil {
 			before = e.Event.Message.Tag()
+			s.answered(before)
 		}
 		t.Entries = append(t.Entries, *e)
 		made.Lines = append(made.Lines, run.Lines[i])
@@ -57,9 +59,9 @@ func isAnswerStart(e *trace.Event) bool {
 func (s *shown) next(before string, rest []trace.Entry) (trace.Entry, bool) {
 	request := trace.Entry{Step: 1, Kind: trace.KindCall, Name: "model/0", Auto: true, Payload: &trace.Payload{}}
 	if len(s.requests) > 0 && follows(s.requests[0], before) {
-		request.Payload.Messages = s.requests[0]
+		request.Payload.Messages, s.lost = s.named(s.requests[0])
 		s.requests = s.requests[1:]
-		return request, true
+		return request, !s.lost
 	}
 	for i := range rest {
 		if e := rest[i].Event; e != nil && e.Type == trace.MessageEnd {
@@ -68,6 +70,40 @@ func (s *shown) next(before string, rest []trace.Entry) (trace.Entry, bool) {
 		}
 	}
 	return request, !s.lost
+}
+
+// answered keeps the tag of an answer.
+func (s *shown) answered(tag string) {
+	if s.answers == nil {
+		s.answers = map[string]string{}
+	}
+	if told, ok := withoutStop(tag); ok {
+		s.answers[told] = tag
+	}
+}
+
+// named are the messages of a request with the answers as the log has them:
+// providers are not told how an answer stopped. An answer that the log does not
+// have means that nothing can be said.
+func (s *shown) named(request []string) (tags []string, lost bool) {
+	tags = slices.Clone(request)
+	for i, tag := range tags {
+		told, ok := withoutStop(tag)
+		if !ok {
+			continue
+		}
+		if tags[i], ok = s.answers[told]; !ok {
+			return nil, true
+		}
+	}
+	return tags, false
+}
+
+// withoutStop is the tag of an answer without its stop reason.
+func withoutStop(tag string) (told string, ok bool) {
+	rest, ok := strings.CutPrefix(tag, trace.RoleAssistant+" ")
+	_, told, _ = strings.Cut(rest, " ")
+	return told, ok
 }
 
 // follows reports whether the last message of a request is the one before an

@@ -128,7 +128,7 @@ func TestRealPi(t *testing.T) {
 				o := drive.Options{Mode: drive.PiRPC, Command: realPi(t, version)}
 				rec, rep := judged(t, name, o, dialect.Options{Edition: edition.ForRelease(version)})
 				if rep.Broken() || !rep.Exercised() {
-					t.Errorf("%+v\n%s", rep.Findings, rec.Log)
+					t.Errorf("%+v\n%s", rep.Findings, normal(t, rec))
 				}
 				if name == "two-calls" || name == "truncated-call" {
 					expectRequests(t, rep)

@@ -7,16 +7,27 @@ import (
 	"github.com/pi-conform/pi-conform/conformance/report"
 )
 
-// Stale writes which expected failures did not happen, and how to be rid of
-// them.
-func (c *Console) Stale(r *report.Report) {
-	for _, s := range r.Stale {
-		c.Printf("%s  %s line %d: %s is expected to fail, and did not\n", c.Warn("stale"), s.File, s.Line, strings.TrimSpace(s.Match+" "+s.Rule))
+// stale writes which expected failures did not happen, and how to be rid of
+// them. The lines of one file are told together.
+func (c *Console) stale(r *report.Report) {
+	if len(r.Stale) == 0 {
+		return
 	}
-	if len(r.Stale) > 0 {
-		c.Printf("  %s\n\n", c.Bold("pi-conform baseline prune "+r.Stale[0].File+" REPORT.json"))
+	for _, s := range r.Stale[:min(fewStale, len(r.Stale))] {
+		c.Printf("  %s %s:%d: %s is expected to fail, and did not\n", c.Warn("stale"), s.File, s.Line, strings.TrimSpace(s.Match+" "+s.Rule))
 	}
+	if rest := r.Stale[min(fewStale, len(r.Stale)):]; len(rest) > 0 {
+		var lines []string
+		for _, s := range rest {
+			lines = append(lines, fmt.Sprint(s.Line))
+		}
+		c.wrapped("and so are those of the lines ", strings.Join(lines, ", "))
+	}
+	c.Printf("  remove them: %s\n", c.Bold("pi-conform baseline prune "+r.Stale[0].File+" REPORT.json"))
 }
+
+// fewStale is how many stale entries are told in full.
+const fewStale = 8
 
 // Diff writes what changed from one report to another.
 func (c *Console) Diff(d *report.Diff) {

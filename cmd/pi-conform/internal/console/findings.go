@@ -29,7 +29,6 @@ func (c *Console) Findings(r *report.Report, verbose bool) {
 		}
 	}
 	c.unclear(r.Unexpected(), verbose)
-	c.Stale(r)
 }
 
 // byRule are the findings of each rule, in the order in which the rules come.

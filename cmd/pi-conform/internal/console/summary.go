@@ -19,6 +19,7 @@ func (c *Console) Summary(r *report.Report, verbose bool) {
 	} else {
 		c.neverExercised(r)
 	}
+	c.stale(r)
 	for _, note := range r.Notes {
 		c.Printf("  %s\n", note)
 	}
@@ -131,7 +132,7 @@ func remarks(r *report.Report) string {
 	if n := len(r.Unexpected()); n > 0 {
 		notes = append(notes, Count(n, "schedule")+" inconclusive")
 	}
-	if n := r.ExpectedFailures(); n > 0 {
+	if n := r.ExpectedFailures(); n > 0 && !strings.HasPrefix(r.Conclusion(), "as expected") {
 		notes = append(notes, Count(n, "expected failure"))
 	}
 	if r.Partial {
