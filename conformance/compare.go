@@ -64,11 +64,12 @@ func (h *history) expectSameCall(j *judge, c *call, twin *history, other *call, 
 	j.expect(len(mine) == len(theirs), min(c.start, at), at, text)
 }
 
-// eventsOf are the entries of all events of a call, its result included.
+// eventsOf are the entries of all events of a call, its result included, and
+// without what came too late.
 func (h *history) eventsOf(c *call) []int {
 	var events []int
 	for _, i := range h.events {
-		if h.hasCall(i) && h.callAt(i) == c {
+		if h.hasCall(i) && h.callAt(i) == c && !h.isLate(i) {
 			events = append(events, i)
 		}
 	}

@@ -72,6 +72,28 @@ func (h *history) nextEvent(i int) int {
 	return h.events[k]
 }
 
+// isLate reports whether an event is what came of an update that was made too
+// late. That is for UPD-2 to say, wherever the event lies.
+func (h *history) isLate(i int) bool {
+	if h.places[i].event != toolUpdate {
+		return false
+	}
+	for k := range h.reports {
+		if h.reports[k].kind == reportLate && h.step(h.reports[k].entry) == h.step(i) {
+			return true
+		}
+	}
+	return false
+}
+
+// timely is the event, or the next one of its run that is not late.
+func (h *history) timely(i int) int {
+	for i != never && h.isLate(i) {
+		i = h.nextEvent(i)
+	}
+	return i
+}
+
 // nextTurn is the turn after t in the same run, or nil.
 func (h *history) nextTurn(index int) *turn {
 	if index+1 < len(h.turns) && h.turns[index+1].run == h.turns[index].run {

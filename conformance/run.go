@@ -89,12 +89,16 @@ func run1(h *history, j *judge) {
 			}
 			continue
 		}
-		j.expect(h.places[r.first].event == agentStart, r.action, r.first, "the first event of the run is not agent_start")
-		second := h.nextEvent(r.first)
+		first := h.timely(r.first)
+		if first == never {
+			continue
+		}
+		j.expect(h.places[first].event == agentStart, r.action, first, "the first event of the run is not agent_start")
+		second := h.timely(h.nextEvent(first))
 		if second == never {
 			continue
 		}
-		j.expect(h.places[second].event == turnStart, r.first, second, "the second event of the run is not turn_start")
+		j.expect(h.places[second].event == turnStart, first, second, "the second event of the run is not turn_start")
 		for _, i := range h.eventsIn(second, r.stop) {
 			if h.places[i].event == agentStart && !h.intrudes(i) {
 				j.expect(false, r.first, i, "agent_start comes again in the same run")
@@ -124,7 +128,7 @@ func run2(h *history, j *judge) {
 			}
 			continue
 		}
-		after := h.nextEvent(r.end)
+		after := h.timely(h.nextEvent(r.end))
 		if after == never {
 			j.expect(true, r.end, none, "")
 			continue

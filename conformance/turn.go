@@ -90,7 +90,7 @@ func turn1(h *history, j *judge) {
 			case kind == agentEnd && open:
 				j.expect(false, last, i, "the run ends inside a turn")
 				open = false
-			case (kind.isMessage() || kind.isTool()) && !open:
+			case (kind.isMessage() || kind.isTool()) && !open && !h.isLate(i):
 				j.expect(false, last, i, "an event lies outside a turn")
 			}
 		}

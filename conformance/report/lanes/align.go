@@ -2,6 +2,7 @@ package lanes
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/go-json-experiment/json"
 
@@ -27,9 +28,11 @@ const (
 )
 
 // Align puts two traces side by side: step beside step, and within each those
-// entries beside each other that read the same.
+// entries beside each other that read the same. What a reducer made of the events
+// is left out if only one of them tells it: that is no difference between loops.
 func Align(a, b *trace.Trace) []Pair {
-	left, right := stepsOf(a), stepsOf(b)
+	views := hasViews(a) && hasViews(b)
+	left, right := stepsOf(a, views), stepsOf(b, views)
 	var pairs []Pair
 	for _, p := range common(len(left), len(right), func(i, j int) bool { return left[i].label == right[j].label }) {
 		var from, beside step
@@ -50,10 +53,10 @@ func alignStep(a, b *trace.Trace, left, right step) []Pair {
 	for _, p := range common(len(left.lines), len(right.lines), same) {
 		pair := Pair{A: -1, B: -1}
 		if p.i >= 0 {
-			pair.A = left.first + p.i
+			pair.A = left.entries[p.i]
 		}
 		if p.j >= 0 {
-			pair.B = right.first + p.j
+			pair.B = right.entries[p.j]
 		}
 		if p.i >= 0 && p.j >= 0 {
 			pair.Like = likeness(&a.Entries[pair.A], &b.Entries[pair.B])
@@ -85,23 +88,31 @@ func unnumbered(e *trace.Entry) *trace.Entry {
 	return &plain
 }
 
-// step is what happened between one action and the next.
-type step struct {
-	label string
-	first int // index of its first entry
-	lines []string
+func hasViews(t *trace.Trace) bool {
+	return slices.ContainsFunc(t.Entries, func(e trace.Entry) bool { return e.Kind == trace.KindView })
 }
 
-func stepsOf(t *trace.Trace) []step {
+// step is what happened between one action and the next.
+type step struct {
+	label   string
+	entries []int
+	lines   []string
+}
+
+func stepsOf(t *trace.Trace, views bool) []step {
 	var steps []step
 	number := 0
 	for i := range t.Entries {
 		e := &t.Entries[i]
+		if e.Kind == trace.KindView && !views {
+			continue
+		}
 		if len(steps) == 0 || number != e.Step {
 			number = e.Step
-			steps = append(steps, step{label: e.Label, first: i})
+			steps = append(steps, step{label: e.Label})
 		}
 		last := &steps[len(steps)-1]
+		last.entries = append(last.entries, i)
 		last.lines = append(last.lines, trace.Line(e))
 	}
 	return steps

@@ -21,7 +21,28 @@ const (
 //	   11  > tool/c1/late/0 "x"
 //	▶        tool_execution_update c1 "x"
 func (c *Console) Excerpt(t *trace.Trace, marked ...int) {
-	c.draw(t, marked, shownAround(t, marked))
+	plain, marked := withoutViews(t, marked)
+	c.draw(plain, marked, shownAround(plain, marked))
+}
+
+// withoutViews leaves out what a reducer made of the events, unless that is what
+// it is about: the views are long and say everything twice.
+func withoutViews(t *trace.Trace, marked []int) (*trace.Trace, []int) {
+	isView := func(i int) bool { return i >= 0 && i < len(t.Entries) && t.Entries[i].Kind == trace.KindView }
+	if slices.ContainsFunc(marked, isView) {
+		return t, marked
+	}
+	plain := &trace.Trace{Header: t.Header}
+	var moved []int
+	for i := range t.Entries {
+		if slices.Contains(marked, i) {
+			moved = append(moved, len(plain.Entries))
+		}
+		if !isView(i) {
+			plain.Entries = append(plain.Entries, t.Entries[i])
+		}
+	}
+	return plain, moved
 }
 
 // Trace draws a whole trace.

@@ -64,6 +64,9 @@ func stepsOf(t *trace.Trace) []step {
 	var steps []step
 	for i := range t.Entries {
 		e := &t.Entries[i]
+		if e.Kind == trace.KindView { // of the subject alone
+			continue
+		}
 		if n := len(steps); n == 0 || steps[n-1].number != e.Step {
 			steps = append(steps, step{number: e.Step, label: e.Label, first: i})
 		}
