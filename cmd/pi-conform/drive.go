@@ -163,6 +163,9 @@ func (p *program) driveRepeatedly(ctx context.Context, f *driveFlags, name strin
 			}
 		}
 		if err != nil {
+			if rec != nil && len(rec.Log) > 0 {
+				_, _ = p.judgeDrive(f, name, rec, o, true) // that it did not end is what counts
+			}
 			return p.driveFailed(ctx, err)
 		}
 		judged, err := p.judgeDrive(f, name, rec, o, n == 0)

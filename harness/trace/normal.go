@@ -17,6 +17,8 @@ import (
 //     sorted by the calls' source order; event numbers follow. Everything else
 //     stays where it is and bounds the run. Calls that share an id cannot be told
 //     apart by their events, so theirs are sorted by what they are.
+//   - Where a callback aborts the run by itself, whether what other calls begin in
+//     that step comes before or after is left open, and so is their aborted mark.
 //   - In the plain event stream nobody waits for the reader, so within a step its
 //     events come first, then what the loop called.
 //   - Views are left out: they follow from the events.
@@ -121,6 +123,9 @@ func (o order) index(id string) int {
 // step sorts the entries of one step in place.
 func (o order) step(entries []Entry) {
 	o.cancelledFirst(entries)
+	if slices.ContainsFunc(entries, func(e Entry) bool { return e.Auto && e.Answer != nil && e.Answer.Abort }) {
+		forgetAborted(entries)
+	}
 	for first := 0; first < len(entries); {
 		last := first
 		for last < len(entries) && entries[last].movable() {
@@ -191,6 +196,15 @@ func (o order) run(entries []Entry) {
 	}
 	if !slices.IsSortedFunc(entries, byCall) {
 		slices.SortStableFunc(entries, byCall)
+	}
+}
+
+// forgetAborted drops the aborted marks of what belongs to tool calls.
+func forgetAborted(entries []Entry) {
+	for i := range entries {
+		if entries[i].movable() {
+			entries[i].Aborted = false
+		}
 	}
 }
 

@@ -129,6 +129,9 @@ func of(e *trace.Entry) Lane {
 		return Lane{Kind: View}
 	case trace.KindAction, trace.KindCall, trace.KindRead, trace.KindCancelled, trace.KindSettled:
 	}
+	if tool, ok := toolOf(e.Label); ok {
+		return Lane{Tool, tool}
+	}
 	kind, rest, _ := strings.Cut(e.Name, "/")
 	switch kind {
 	case "model":
@@ -140,14 +143,11 @@ func of(e *trace.Entry) Lane {
 	case "tool":
 		return Lane{Tool, rest}
 	}
-	if before, isLate := toolOf(e.Label); isLate {
-		return Lane{Tool, before}
-	}
 	return Lane{Kind: User}
 }
 
-// toolOf gives the tool execution of an action that answers no pending call,
-// such as tool/c1/late/0.
+// toolOf gives the tool execution that an action is about: a late one, such as
+// tool/c1/late/0, answers no call that its name could tell.
 func toolOf(label string) (string, bool) {
 	rest, ok := strings.CutPrefix(label, "tool/")
 	if !ok {
