@@ -20,9 +20,9 @@ var releases = []struct {
 	name, edition string // empty means the newest edition not above the release
 	broken        string
 }{
-	{"pi@0.73.1", "", `RUN-7 RUN-13 TOOL-8 TOOL-10 TOOL-13 PAR-9 UPD-2 UPD-4 LEN-1 LEN-2 LEN-3
+	{"pi@0.73.1", "", `RUN-7 RUN-13 TOOL-8 TOOL-10 TOOL-13 UPD-2 UPD-4 LEN-1 LEN-2 LEN-3
 		ABRT-2 ABRT-3 ABRT-6 STATE-3 STATE-5 STATE-7 CTX-2`},
-	{"pi@0.75.5", "", "RUN-13 TOOL-8 TOOL-10 TOOL-13 PAR-9 UPD-2 UPD-4 LEN-1 LEN-2 LEN-3 STATE-3 STATE-5 STATE-7"},
+	{"pi@0.75.5", "", "RUN-13 TOOL-8 TOOL-10 TOOL-13 UPD-2 UPD-4 LEN-1 LEN-2 LEN-3 STATE-3 STATE-5 STATE-7"},
 	{"pi@0.80.2", "", "RUN-13 TOOL-8 TOOL-10 TOOL-13 LEN-1 LEN-2 LEN-3 STATE-3 STATE-5 STATE-7"},
 	{"pi@0.84.3", "", ""},
 	{"pi@0.84.4", "", "TURN-11 QUE-2"},
@@ -30,7 +30,7 @@ var releases = []struct {
 	{"pi@1.6.0", "", ""},
 	{"pi@1.6.0", "0.84.3", "RUN-13 TURN-9 TURN-11 TOOL-10 TOOL-19 PAR-6 ABRT-6 QUE-2 CTX-2 CTX-6"},
 	{"oh-my-pi@18.2.3", "", `RUN-3 RUN-5 RUN-7 RUN-9 RUN-13 RUN-14 TURN-2 MSG-4 MSG-6 MSG-9
-		TOOL-3 TOOL-7 TOOL-10 TOOL-15 TOOL-18 TOOL-19 PAR-3 PAR-4 PAR-5 PAR-6 PAR-7 PAR-9 UPD-2 UPD-3 UPD-4 UPD-8
+		TOOL-3 TOOL-7 TOOL-10 TOOL-15 TOOL-18 TOOL-19 PAR-3 PAR-4 PAR-5 PAR-6 PAR-7 UPD-2 UPD-3 UPD-4 UPD-8
 		LEN-3 ABRT-6 STATE-3 STATE-5 STATE-7 LIS-1 LIS-3 LIS-4 LIS-6 CTX-2`},
 }
 

@@ -155,7 +155,8 @@ func told(err error) error {
 
 const shownWords = 24 // lines
 
-var address = regexp.MustCompile(`\(?\b0x[0-9a-f]+\)?|\+0x[0-9a-f]+| goroutine \d+`)
+// varying is what differs between two dumps of one thing.
+var varying = regexp.MustCompile(`\([^()]*\b0x[^()]*\)$|\((\.\.\.)?\)$| \+0x[0-9a-f]+| at 0x[0-9a-f]+|(in )?goroutine \d+|, synctest bubble \d+`)
 
 // lastWords are the lines of a race or a panic, without what differs each time.
 func lastWords(stderr []string) []string {
@@ -167,7 +168,7 @@ func lastWords(stderr []string) []string {
 	}
 	var words []string
 	for _, line := range stderr[i:min(len(stderr), i+shownWords)] {
-		if line = strings.TrimRight(address.ReplaceAllString(line, ""), " "); !strings.HasPrefix(line, "=====") {
+		if line = strings.TrimRight(varying.ReplaceAllString(line, ""), " "); line != "" && !strings.HasPrefix(line, "=====") {
 			words = append(words, line)
 		}
 	}

@@ -74,6 +74,7 @@ type finding struct {
 	entries []int
 	trace   *trace.Trace
 	from    string // for people
+	saved   bool   // it was found before
 	replay  string // token
 }
 
@@ -180,7 +181,11 @@ func (r *runner) saved() {
 		}
 		r.fatal(err)
 		r.old = append(r.old, c)
+		before := len(r.found)
 		r.judge(rec, "saved case "+file, file)
+		for i := range r.found[before:] {
+			r.found[before+i].saved = true
+		}
 	}
 }
 

@@ -101,8 +101,7 @@ const shownFindings, namedFindings = 2, 8
 
 func (r *runner) show(t *testing.T, found []*finding) {
 	t.Helper()
-	// What has fewer entries is easier to follow.
-	slices.SortStableFunc(found, func(a, b *finding) int { return a.length() - b.length() })
+	slices.SortStableFunc(found, func(a, b *finding) int { return a.weight() - b.weight() })
 	for i, f := range found {
 		switch {
 		case i < shownFindings:
@@ -116,8 +115,9 @@ func (r *runner) show(t *testing.T, found []*finding) {
 	}
 }
 
-func (f *finding) length() int {
-	if f.trace == nil {
+// weight puts what was saved first, and then what is easier to follow.
+func (f *finding) weight() int {
+	if f.saved || f.trace == nil {
 		return 0
 	}
 	return len(f.trace.Entries)

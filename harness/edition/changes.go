@@ -117,7 +117,7 @@ var changes = []Change{
 		Since: "0.79.2", About: "late updates",
 		Was:     "A tool that reports progress after it has returned makes an event, in whatever turn or run that falls.",
 		Is:      "Nothing comes of it.",
-		Rules:   []string{"RUN-2", "TURN-1", "PAR-9", "UPD-2", "UPD-4"},
+		Rules:   []string{"UPD-2", "UPD-4"},
 		Reports: []string{"earendil-works/pi#5573", "can1357/oh-my-pi#12875"},
 	},
 	{

@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	tailLines     = 32
+	tailLines     = 128 // a report of a data race has 50 and more
 	dumpLines     = 512 // while a runtime dumps its stacks
 	tailLineBytes = 2000
 )

@@ -45,6 +45,18 @@ func command(b *strings.Builder, cmd *cobra.Command) {
 		fmt.Fprintf(b, "```\n%s\n```\n\n", cmd.Example)
 	}
 	flags(b, cmd)
+	for _, verb := range cmd.Commands() {
+		subcommand(b, verb)
+	}
+}
+
+// subcommand is one of the verbs of a command, such as «report merge».
+func subcommand(b *strings.Builder, cmd *cobra.Command) {
+	fmt.Fprintf(b, "### %s %s\n\n%s.\n\n```\n%s\n```\n\n", cmd.Parent().Name(), cmd.Name(), upper(cmd.Short), cmd.UseLine())
+	if cmd.Long != "" {
+		b.WriteString(cmd.Long + "\n\n")
+	}
+	flags(b, cmd)
 }
 
 func flags(b *strings.Builder, cmd *cobra.Command) {

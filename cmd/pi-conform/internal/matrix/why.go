@@ -78,7 +78,7 @@ var forked = []struct {
 	{rules: "PAR-6", text: "All calls are prepared before any is started, so one that was refused ends after the starts of the others."},
 	{rules: "PAR-7", text: "An exclusive tool runs alone, but the shared ones of its batch still run together."},
 	{
-		rules:   "PAR-9 UPD-2 UPD-4",
+		rules:   "UPD-2 UPD-4",
 		text:    "A tool that reports progress after it has returned makes an event, as long as the run goes on.",
 		reports: []string{"can1357/oh-my-pi#12875"},
 	},

@@ -50,7 +50,7 @@ func TestPlanted(t *testing.T) {
 // printed. The test has to fail.
 func testPlanted(t *testing.T, plant chanloop.Plant, found string) string {
 	t.Helper()
-	cmd := exec.Command(os.Args[0], "-test.run=^TestPlanted$", "-test.v")
+	cmd := exec.Command(os.Args[0], "-test.run=^TestPlanted$")
 	cmd.Env = append(os.Environ(), plantVariable+"="+string(plant), foundVariable+"="+found)
 	out, err := cmd.CombinedOutput()
 	if err == nil {
