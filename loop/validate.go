@@ -19,16 +19,12 @@ func validate(tool *Tool, args trace.Value) error {
 	if tool.Parameters == nil {
 		return nil
 	}
-	schema, err := compiled(tool.Parameters)
-	if err != nil {
-		return fmt.Errorf("the schema of the tool %q is not usable: %w", tool.Name, err)
+	s := compiled(tool.Parameters)
+	if s.err != nil {
+		return fmt.Errorf("the schema of the tool %q is not usable: %w", tool.Name, s.err)
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
-	if err == nil {
-		err = schema.Validate(value)
-	}
-	if err != nil {
-		return fmt.Errorf("the arguments of %q are not valid: %s", tool.Name, faults(err))
+	if text := s.check(args); text != "" {
+		return fmt.Errorf("the arguments of %q are not valid: %s", tool.Name, text)
 	}
 	return nil
 }
@@ -68,13 +64,53 @@ var schemas = struct {
 type compiledSchema struct {
 	schema *jsonschema.Schema
 	err    error
+
+	// What is wrong with arguments that were seen before, by their text; the same
+	// ones come again and again where a loop is tested.
+	mu   sync.Mutex
+	seen map[string]string
 }
 
-// maxSchemas bounds what is kept; a program that makes up schemas without end
-// just compiles them again.
-const maxSchemas = 1024
+// maxSchemas and maxSeen bound what is kept; a program that makes up schemas or
+// arguments without end just has them looked at again. Long arguments are not
+// kept.
+const (
+	maxSchemas = 1024
+	maxSeen    = 256
+	longArgs   = 256 // bytes
+)
 
-func compiled(text trace.Value) (*jsonschema.Schema, error) {
+// check says what is wrong with arguments; empty if nothing is.
+func (s *compiledSchema) check(args trace.Value) string {
+	if len(args) > longArgs {
+		return s.look(args)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text, known := s.seen[string(args)]
+	if known {
+		return text
+	}
+	if s.seen == nil || len(s.seen) >= maxSeen {
+		s.seen = map[string]string{}
+	}
+	text = s.look(args)
+	s.seen[string(args)] = text
+	return text
+}
+
+func (s *compiledSchema) look(args trace.Value) string {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(args))
+	if err == nil {
+		err = s.schema.Validate(value)
+	}
+	if err == nil {
+		return ""
+	}
+	return faults(err)
+}
+
+func compiled(text trace.Value) *compiledSchema {
 	schemas.Lock()
 	defer schemas.Unlock()
 	s := schemas.byText[string(text)]
@@ -86,7 +122,7 @@ func compiled(text trace.Value) (*jsonschema.Schema, error) {
 		s.schema, s.err = compile(text)
 		schemas.byText[string(text)] = s
 	}
-	return s.schema, s.err
+	return s
 }
 
 func compile(text trace.Value) (*jsonschema.Schema, error) {

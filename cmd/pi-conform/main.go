@@ -22,8 +22,16 @@ func command() exit.Code {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second interrupt ends the program at once
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	return newProgram(os.Stdin, os.Stdout, os.Stderr).run(ctx, os.Args[1:])
 }
+
+// gcPercent lets the heap grow to some tens of megabytes before it is cleaned up.
+// Every case is garbage a moment later, so with the usual setting most of the time
+// would go into looking at the little that is not.
+const gcPercent = 1600
 
 // program is the command with its three streams. Standard output carries only
 // what was asked for; progress and notes go to standard error.

@@ -99,6 +99,12 @@ func newRunner(t *testing.T, s *Subject, options []Option) *runner {
 
 // open makes the drivers.
 func (r *runner) open() {
+	path := journalPath(r.t, r.subject, r.dir)
+	file, err := takeUp(path, r.dir)
+	r.fatal(err)
+	if file != "" {
+		r.t.Logf("the process ended while a case was run, which is now %s", file)
+	}
 	process, err := child(r.t, r.subject, &r.config)
 	if err == nil && !r.inProcess {
 		r.driver, r.crashes, r.oracle = process, process, reference.New()
@@ -109,14 +115,6 @@ func (r *runner) open() {
 	} else {
 		r.crashes = process
 		r.t.Cleanup(func() { process.Close() })
-	}
-	path := journalPath(r.t, r.subject, r.dir)
-	file, err := takeUp(path, r.dir)
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	if file != "" {
-		r.t.Logf("the process ended while a case was run, which is now %s", file)
 	}
 	here := &bubble.Driver{About: r.subject.info(), Join: r.subject.Join, Patience: r.patience}
 	r.driver = &journal{here, path}
@@ -166,7 +164,7 @@ func (r *runner) saved() {
 		if c.Pinned && c.Case.Scenario.Edition != r.edition {
 			continue
 		}
-		file := c.Name + ".txtar"
+		file := filepath.Join(r.dir, filepath.Base(c.Name)+".txtar")
 		driver := r.driver
 		if strings.HasPrefix(filepath.Base(file), crashPrefix) && r.inProcess {
 			driver = r.crashes

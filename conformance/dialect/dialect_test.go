@@ -201,14 +201,15 @@ func TestSequential(t *testing.T) {
 	result := func(id string) string {
 		return fmt.Sprintf(`{"role":"toolResult","toolCallId":%q,"toolName":"edit","content":[{"type":"text","text":"ok"}],"isError":false}`, id)
 	}
-	text := event(`{"type":"agent_start"}`) + event(`{"type":"turn_start"}`) + event(`{"type":"message_start","message":%s}`, message) + event(`{"type":"message_end","message":%s}`, message)
+	var text strings.Builder
+	text.WriteString(event(`{"type":"agent_start"}`) + event(`{"type":"turn_start"}`) + event(`{"type":"message_start","message":%s}`, message) + event(`{"type":"message_end","message":%s}`, message))
 	for _, id := range []string{"a", "b"} {
-		text += event(`{"type":"tool_execution_start","toolCallId":%q,"toolName":"edit","args":{}}`, id)
-		text += event(`{"type":"tool_execution_end","toolCallId":%q,"toolName":"edit","result":{"content":[{"type":"text","text":"ok"}]},"isError":false}`, id)
-		text += event(`{"type":"message_start","message":%s}`, result(id)) + event(`{"type":"message_end","message":%s}`, result(id))
+		text.WriteString(event(`{"type":"tool_execution_start","toolCallId":%q,"toolName":"edit","args":{}}`, id))
+		text.WriteString(event(`{"type":"tool_execution_end","toolCallId":%q,"toolName":"edit","result":{"content":[{"type":"text","text":"ok"}]},"isError":false}`, id))
+		text.WriteString(event(`{"type":"message_start","message":%s}`, result(id)) + event(`{"type":"message_end","message":%s}`, result(id)))
 	}
-	text += event(`{"type":"turn_end","message":%s,"toolResults":[%s,%s]}`, message, result("a"), result("b"))
-	r, err := judge(t, text, dialect.Auto)
+	text.WriteString(event(`{"type":"turn_end","message":%s,"toolResults":[%s,%s]}`, message, result("a"), result("b")))
+	r, err := judge(t, text.String(), dialect.Auto)
 	if err != nil || r.Broken() || rule(r, "TOOL-1").Exercised != 2 || r.Cut != 1 {
 		t.Errorf("%+v, %v", r, err)
 	}

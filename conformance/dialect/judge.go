@@ -104,10 +104,14 @@ func judgeMessages(l *Log, o *Options) (*Report, error) {
 	report := &Report{Dialect: ACP}
 	j := acp.New(o.Profile)
 	told := 0
-	tell := func() {
+	tell := func(line []byte) {
 		for ; told < len(j.Findings); told++ {
 			f := j.Findings[told]
-			report.found(Finding{Rule: f.Rule, Level: f.Level, Message: f.Message, Lines: f.Lines}, o)
+			found := Finding{Rule: f.Rule, Level: f.Level, Message: f.Message, Lines: f.Lines, Text: make([]string, len(f.Lines))}
+			if last := len(f.Lines) - 1; last >= 0 && f.Lines[last] == l.current {
+				found.Text[last] = acp.Describe(line)
+			}
+			report.found(found, o)
 		}
 	}
 	var failed error
@@ -122,7 +126,7 @@ func judgeMessages(l *Log, o *Options) (*Report, error) {
 			break
 		}
 		j.Line(l.current, line)
-		tell()
+		tell(line)
 	}
 	j.End()
 	report.Rules, report.Lines = j.Results(), l.current

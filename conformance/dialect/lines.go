@@ -121,9 +121,3 @@ func (l *lines) look(line []byte) error {
 func (l *lines) fault(why, cause string) *InputError {
 	return &InputError{Line: l.number, Why: why, Cause: cause}
 }
-
-// last reports whether nothing follows the line that was read last.
-func (l *lines) last() bool {
-	_, err := l.from.Peek(1)
-	return err == io.EOF
-}

@@ -226,10 +226,10 @@ func (l *Log) Next() (*Run, error) {
 }
 
 func (l *Log) next() (*Run, error) {
-	switch l.Dialect {
-	case Pi:
+	if l.Dialect == Pi {
 		return l.nextTrace()
-	case PiSession:
+	}
+	if l.Dialect == PiSession {
 		return l.nextBranch()
 	}
 	return l.nextRun()

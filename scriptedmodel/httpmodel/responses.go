@@ -1,6 +1,7 @@
 package httpmodel
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -69,9 +70,7 @@ func (w responses) done(a *answer, call *Call) []string {
 	}
 	at := m{"item_id": w.itemID(a), "output_index": a.open}
 	with := func(kind string, more m) string {
-		for name, value := range at {
-			more[name] = value
-		}
+		maps.Copy(more, at)
 		return event(kind, more)
 	}
 	var events []string

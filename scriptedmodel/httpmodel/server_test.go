@@ -78,12 +78,12 @@ func TestStreams(t *testing.T) {
 			if err != nil || response.Header.Get("Content-Type") != "text/event-stream" {
 				t.Fatal(err, response.Header)
 			}
-			arguments := ""
+			var arguments strings.Builder
 			for _, e := range events(t, string(text)) {
-				arguments += pieceOf(e)
+				arguments.WriteString(pieceOf(e))
 			}
-			if want := `{"deep":{"n":1},"path":"a.txt"}{}`; arguments != want {
-				t.Errorf("the arguments are %s", arguments)
+			if want := `{"deep":{"n":1},"path":"a.txt"}{}`; arguments.String() != want {
+				t.Errorf("the arguments are %s", arguments.String())
 			}
 			for _, want := range []string{stop, "call_1", "call_2", "Read"} {
 				if !strings.Contains(string(text), want) {

@@ -170,18 +170,17 @@ func (j *Judge) service(n int, r *request, params []byte) {
 
 // find gives the request that an answer belongs to.
 func (j *Judge) find(m *message) (from side, r *request) {
-	id := string(m.id)
 	if m.from != unknown {
-		return m.from.other(), j.requests[m.from.other()][id]
+		return m.from.other(), j.requests[m.from.other()][string(m.id)]
 	}
-	asked, called := j.requests[client][id], j.requests[agent][id]
+	asked, called := j.requests[client][string(m.id)], j.requests[agent][string(m.id)]
 	switch {
 	case called != nil && (asked == nil || fits(called.method, m.result)):
 		return agent, called
 	case asked != nil:
 		return client, asked
 	}
-	if r := j.requests[unknown][id]; r != nil {
+	if r := j.requests[unknown][string(m.id)]; r != nil {
 		return unknown, r
 	}
 	return client, nil

@@ -57,6 +57,22 @@ func (n *Normal) answer(m *message) {
 	n.add(session, strings.TrimSpace("answer to "+r.method+" "+what))
 }
 
+// Describe is a line in a few words; empty if it is no message.
+func Describe(line []byte) string {
+	m, err := parse(line)
+	switch {
+	case err != nil:
+		return ""
+	case string(m.method) == "session/update":
+		return describe(member(m.params, "update"))
+	case m.method != nil:
+		return string(m.method)
+	case m.error != nil:
+		return "answer " + string(m.id) + ": an error"
+	}
+	return strings.TrimSpace("answer " + string(m.id) + " " + text(m.result, "stopReason"))
+}
+
 // describe is an update in words.
 func describe(update []byte) string {
 	kind := text(update, "sessionUpdate")

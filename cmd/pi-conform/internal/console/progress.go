@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 )
 
 // Progress tells of a run while it goes on: a line for every family of cases
@@ -17,6 +18,10 @@ type Progress struct {
 	width    int
 	done     int
 	total    int
+
+	began     time.Time
+	schedules int
+	failed    int // cases
 }
 
 type family struct {
@@ -37,7 +42,7 @@ func Family(name string) string {
 
 // NewProgress expects the cases of those names.
 func (c *Console) NewProgress(cases []string) *Progress {
-	p := &Progress{c: c, families: map[string]*family{}, total: len(cases)}
+	p := &Progress{c: c, families: map[string]*family{}, total: len(cases), began: time.Now()}
 	for _, name := range cases {
 		f := p.families[Family(name)]
 		if f == nil {
@@ -60,6 +65,10 @@ func (p *Progress) Case(name string, schedules int, broken []string, unclear boo
 		return
 	}
 	p.done++
+	p.schedules += schedules
+	if len(broken) > 0 {
+		p.failed++
+	}
 	f.add(schedules, broken, unclear)
 	p.clear()
 	if f.left == 0 {
@@ -101,8 +110,25 @@ func (p *Progress) line(name string, f *family) {
 // live is the line that is written over.
 func (p *Progress) live() {
 	if p.c.terminal && p.done < p.total {
-		p.c.Printf("%s", p.c.Faint(fmt.Sprintf("%d of %s", p.done, Count(p.total, "case"))))
+		p.c.Printf("%s", p.c.Faint(p.state(time.Since(p.began))))
 	}
+}
+
+// state says how far the run has come, how fast it goes, and how long it will
+// take if it goes on like that.
+func (p *Progress) state(since time.Duration) string {
+	text := fmt.Sprintf("%d of %s", p.done, Count(p.total, "case"))
+	if seconds := since.Seconds(); seconds > 0.5 {
+		text += fmt.Sprintf(" · %.0f schedules/s", float64(p.schedules)/seconds)
+	}
+	if p.failed > 0 {
+		text += " · " + Count(p.failed, "case") + " failed"
+	}
+	if since > 2*time.Second && p.done > 0 {
+		left := since * time.Duration(p.total-p.done) / time.Duration(p.done)
+		text += " · " + left.Round(time.Second).String() + " left"
+	}
+	return text
 }
 
 func (p *Progress) clear() {
