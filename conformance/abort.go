@@ -60,6 +60,7 @@ func getsSignal(kind callbackKind) bool {
 	switch kind {
 	case callModel, callTool, callBefore, callAfter, callTransform, callListener:
 		return true
+	default:
 	}
 	return false
 }

@@ -142,6 +142,7 @@ func ctx4(h *history, j *judge) {
 				j.expect(h.payload(c).Key == key, h.cb(found).begin, c.begin, "the key of the request is not the one that was looked up")
 			}
 			key, found = "", none
+		default:
 		}
 	}
 }

@@ -80,6 +80,7 @@ func (e *expecter) walk() {
 			e.called(k)
 			e.settledAt(k, i)
 		case trace.KindRead, trace.KindCancelled, trace.KindSettled, trace.KindRetained, trace.KindEnd:
+		default:
 		}
 	}
 }
@@ -137,6 +138,7 @@ func (e *expecter) userAction(index int, a *trace.Answer) {
 		if u.active == none {
 			e.resume(index)
 		}
+	default:
 	}
 }
 
@@ -193,6 +195,7 @@ func (e *expecter) see(i int) {
 		}
 	case turnEnd:
 		e.release()
+	default:
 	}
 }
 
@@ -229,6 +232,7 @@ func (e *expecter) called(k int) {
 		e.poll(k)
 	case callFollowUp:
 		e.polls[k], e.followUp = drain(e.followUp, e.tr.Header.Config.FollowUpMode)
+	default:
 	}
 	e.contexts[k] = e.context
 	e.contexts[k].messages = e.messages[:len(e.messages):len(e.messages)]
@@ -298,6 +302,7 @@ func (e *expecter) settledAt(k, i int) {
 		e.sent, e.prepared = without(e.contexts[k].messages, a.Without), true
 	case callPrepareNext, callPrepareRequest:
 		e.replace(a)
+	default:
 	}
 }
 

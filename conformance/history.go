@@ -253,6 +253,7 @@ func (h *history) gather() {
 		case trace.KindEnd:
 			h.end, h.outcome = i, e.Outcome
 		case trace.KindRetained:
+		default:
 		}
 	}
 }
@@ -361,6 +362,7 @@ func answersWhole(kind callbackKind, e *trace.Entry) bool {
 		return e.Answer == nil || e.Answer.Partial == nil
 	case callModel:
 		return e.Answer == nil || e.Answer.Event == nil || endsStream(e.Answer.Event)
+	default:
 	}
 	return true
 }
@@ -402,6 +404,7 @@ func (h *history) arrange() {
 		case trace.KindCall:
 			a.call(i, e)
 		case trace.KindRead, trace.KindCancelled, trace.KindSettled, trace.KindRetained, trace.KindEnd:
+		default:
 		}
 		h.places[i].run, h.places[i].turn = int32(a.run), int32(a.turn)
 	}
@@ -467,6 +470,7 @@ func (a *arranger) userAction(i, index int) {
 		if u.active == none && u.outcome != trace.OutcomeRefused {
 			a.open(i, index)
 		}
+	default:
 	}
 }
 
@@ -526,6 +530,7 @@ func (a *arranger) call(i int, e *trace.Entry) {
 		if c.call != none {
 			a.calls[c.call].after, a.calls[c.call].afterward = firstOf(a.calls[c.call].after, k), a.calls[c.call].afterward+1
 		}
+	default:
 	}
 }
 

@@ -345,6 +345,7 @@ func (h *history) mayOverlap(c *callback) bool {
 	case toolEnd:
 		t := h.places[c.event].turn
 		return t == none || h.parallel(&h.turns[t])
+	default:
 	}
 	return false
 }

@@ -69,6 +69,7 @@ func msg1(h *history, j *judge) {
 					j.expect(false, open, i, "a message is started and never ends")
 					open = none
 				}
+			default:
 			}
 		}
 	}
@@ -107,6 +108,7 @@ func msg2(h *history, j *judge) {
 				m := h.event(i).Message
 				inside := open != none && h.event(open).Message != nil && h.event(open).Message.Role == trace.RoleAssistant
 				j.expect(inside && (m == nil || m.Role == trace.RoleAssistant), last, i, "a message_update lies outside an assistant message")
+			default:
 			}
 		}
 	}
@@ -289,6 +291,7 @@ func (h *history) expectPrompted(j *judge, r *run, request int) {
 			started++
 		case messageEnd:
 			ended++
+		default:
 		}
 	}
 	if want > 0 {

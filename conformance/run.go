@@ -171,6 +171,7 @@ func (h *history) noise(action int) int {
 		case trace.KindEvent, trace.KindCall, trace.KindRead, trace.KindCancelled:
 			return i
 		case trace.KindAction, trace.KindSettled, trace.KindRetained, trace.KindEnd:
+		default:
 		}
 	}
 	return none

@@ -76,6 +76,7 @@ func state1(h *history, j *judge) {
 			j.expect(s.Streaming == ev.Message.Role, previous, i, "the state is not reduced before the event is seen: the message is not streaming")
 		case messageEnd:
 			j.expect(hasTag(s.Last, ev.Message), previous, i, "the state is not reduced before the event is seen: the message is not the last of the transcript")
+		default:
 		}
 	})
 }
@@ -87,6 +88,7 @@ func state2(h *history, j *judge) {
 			j.expect(slices.Contains(s.Pending, ev.ToolCallID), previous, i, "a call has started and is not pending")
 		case toolEnd:
 			j.expect(!slices.Contains(s.Pending, ev.ToolCallID), previous, i, "a call has ended and is still pending")
+		default:
 		}
 	})
 }
@@ -106,6 +108,7 @@ func state3(h *history, j *judge) {
 			if k := slices.Index(open, ev.ToolCallID); k >= 0 {
 				open = slices.Delete(open, k, k+1)
 			}
+		default:
 		}
 		if !duplicates {
 			j.expect(sameSet(open, s.Pending), previous, i, "pendingToolCalls is not the calls that have started and not ended")
@@ -146,6 +149,7 @@ func state4(h *history, j *judge) {
 			open = i
 		case messageEnd:
 			open = none
+		default:
 		}
 		j.expect((s.Streaming != "") == (open != none), max(previous, open), i, "streamingMessage is not set from message_start to message_end alone")
 	})
@@ -174,6 +178,7 @@ func state6(h *history, j *judge) {
 			if m := ev.Message; m != nil && m.Role == trace.RoleAssistant && m.ErrorMessage != "" {
 				j.expect(s.Error == m.ErrorMessage, previous, i, "errorMessage is not that of the turn's message")
 			}
+		default:
 		}
 	})
 }

@@ -138,6 +138,7 @@ func (h *history) evident(c *call, end int) int {
 			ends++
 		case messageStart:
 			results++
+		default:
 		}
 		if starts > 1 || ends > 1 || results > 1 {
 			return i
@@ -252,6 +253,7 @@ func phase(kind callbackKind) int {
 		return 3
 	case callAfter:
 		return 4
+	default:
 	}
 	return 0
 }

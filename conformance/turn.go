@@ -418,6 +418,7 @@ func (h *history) rank(kind callbackKind, polled bool) int {
 		return 2
 	case callFollowUp:
 		return 3
+	default:
 	}
 	return 0
 }
@@ -532,6 +533,7 @@ func (h *history) expectPrepareRequest(j *judge, request int) {
 		case callPrepareRequest:
 			j.expect(c.run == m.run && c.settle < m.begin, c.begin, m.begin, "the request is made before prepareRequest has settled")
 			return
+		default:
 		}
 		break
 	}

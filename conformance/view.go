@@ -238,6 +238,7 @@ func view4(h *history, j *judge) {
 		case messageEnd:
 			j.expect(last.Text == s.ev.Message.Content.PlainText() && !last.Open, s.cause, s.entry, "the bubble does not say what the message says")
 			j.expect(len(s.after.Bubbles) == len(s.before.Bubbles), s.cause, s.entry, "the end of a message makes a bubble")
+		default:
 		}
 	})
 }

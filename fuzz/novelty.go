@@ -67,6 +67,7 @@ func unordered(e *trace.Entry) bool {
 		return e.Event.Type == trace.ToolExecutionUpdate || e.Event.Type == trace.ToolExecutionEnd
 	case trace.KindCall:
 		return e.Payload != nil && e.Payload.ToolCallID != "" || strings.Contains(e.Name, "/tool_execution_")
+	default:
 	}
 	return false
 }

@@ -296,6 +296,7 @@ func readJSON(d *jsontext.Decoder) (*node, error) {
 		}
 		_, err = d.ReadToken()
 		return n, err
+	default:
 	}
 	return literal(tok.String()), nil
 }

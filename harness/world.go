@@ -108,6 +108,7 @@ func (w *world) observe(e *trace.Entry) {
 			}
 		}
 	case trace.KindAction, trace.KindEvent, trace.KindRead, trace.KindRetained, trace.KindEnd:
+	default:
 	}
 }
 

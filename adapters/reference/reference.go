@@ -92,6 +92,7 @@ func join(s *harness.Surroundings, rt loop.Runtime, defects Defects) harness.Loo
 		return newAgent(j, defects.Loop, nil)
 	case trace.FormSession:
 		return newLayered(j, defects)
+	default:
 	}
 	return newLowLevel(j, defects.Loop)
 }

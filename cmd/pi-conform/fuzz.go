@@ -238,7 +238,9 @@ func shrunkReference(ctx context.Context, found *fuzz.Finding) *trace.Trace {
 }
 
 func codeOfFuzz(ctx context.Context, r *fuzz.Result) exit.Code {
-	wrong := func(found *fuzz.Finding) bool { return found.Level == conformance.Must || found.Kind == fuzz.Differential }
+	wrong := func(found *fuzz.Finding) bool {
+		return found.Level == conformance.Must || found.Kind == fuzz.Differential
+	}
 	inconclusive := func(found *fuzz.Finding) bool { return found.Level == "" && found.Kind != fuzz.Differential }
 	switch {
 	case slices.ContainsFunc(r.Findings, wrong):
@@ -291,4 +293,3 @@ func fuzzSummary(s *subjects.Subject, r *fuzz.Result) summary {
 	}
 	return sum
 }
-

@@ -142,12 +142,25 @@ func (s *session) inside(join func(*harness.Surroundings) (harness.Loop, error))
 		until, sleeps := s.surroundings.NextWake()
 		s.rest <- rest{wake: time.Until(until), sleeps: sleeps, err: err}
 	}
-	for s.surroundings.Release() {
+	return s.finish(loop)
+}
+
+// lastHour is for how long, on the bubble's clock, goroutines of the loop may go on
+// when everything was answered.
+const lastHour = time.Hour
+
+// finish lets the loop come to its end.
+func (s *session) finish(loop harness.Loop) error {
+	for waited := true; waited; {
+		waited = s.surroundings.Release()
 		synctest.Wait()
 	}
 	if closer, ok := loop.(io.Closer); ok {
-		return closer.Close()
+		if err := closer.Close(); err != nil {
+			return err
+		}
 	}
+	time.Sleep(lastHour)
 	return nil
 }
 

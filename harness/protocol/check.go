@@ -285,6 +285,7 @@ func outcomeFault(o trace.Outcome) string {
 	case trace.OutcomeOK, trace.OutcomeError, trace.OutcomeRefused:
 		return ""
 	case trace.OutcomeComplete, trace.OutcomeDeadlock, trace.OutcomeTruncated, trace.OutcomeCrashed, trace.OutcomeHung:
+	default:
 	}
 	return "outcome must be ok, error or refused"
 }

@@ -196,6 +196,7 @@ func (r *Reply) isOutput() bool {
 	case trace.KindEvent, trace.KindCall, trace.KindRead, trace.KindCancelled, trace.KindSettled, trace.KindRetained:
 		return true
 	case trace.KindAction, trace.KindEnd:
+	default:
 	}
 	return r.Type == TypeLog
 }
@@ -232,6 +233,7 @@ func output(session string, e *trace.Entry) *Reply {
 			r.Changed = []int{}
 		}
 	case trace.KindAction, trace.KindCancelled, trace.KindSettled, trace.KindEnd:
+	default:
 	}
 	return r
 }

@@ -64,6 +64,7 @@ func summary(e trace.Entry) string {
 		return "event " + strconv.Itoa(e.N) + " " + e.Event.Type
 	case trace.KindSettled:
 		return "settled " + e.Name + " " + string(e.Outcome)
+	default:
 	}
 	return string(e.Kind) + " " + e.Name
 }
@@ -311,7 +312,7 @@ func TestFloods(t *testing.T) {
 		}
 		_, err := do(s, prompt("die"))
 		e, ok := errors.AsType[*harness.SubjectError](err)
-		if !ok || len(e.Stderr) != 32 || e.Stderr[30] != "line 99999" {
+		if !ok || len(e.Stderr) != 128 || e.Stderr[126] != "line 99999" {
 			t.Errorf("%v", e)
 		}
 	})

@@ -265,6 +265,7 @@ func (o *served) saw(e *trace.Entry) {
 	case trace.KindSettled:
 		delete(o.runs, e.Name)
 	case trace.KindAction, trace.KindRead, trace.KindCancelled, trace.KindRetained, trace.KindEnd:
+	default:
 	}
 }
 

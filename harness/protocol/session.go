@@ -296,6 +296,7 @@ func (s *session) follow(r *Reply) error {
 			return s.protest(r.violation(fmt.Sprintf("%s of the callback %q, which never was called", r.Type, r.Name), ""))
 		}
 	case trace.KindSettled, trace.KindRetained, trace.KindAction, trace.KindEnd:
+	default:
 	}
 	return nil
 }

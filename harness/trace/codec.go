@@ -316,6 +316,7 @@ func kindName(k jsontext.Kind) string {
 		return "boolean"
 	case 'n':
 		return "null"
+	default:
 	}
 	return "value"
 }

@@ -140,6 +140,7 @@ func (c *Content) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 		}
 		*c = Content{Blocks: blocks}
 		return nil
+	default:
 	}
 	return errContentForm
 }

@@ -261,6 +261,7 @@ func (e *Entry) movable() bool {
 	case KindCall:
 		_, ok := callOf(e.Name)
 		return ok
+	default:
 	}
 	return false
 }

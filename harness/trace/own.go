@@ -71,6 +71,7 @@ func (o *ownTexts) observe(e *Entry) {
 		if e.Event != nil {
 			o.event(e.Event)
 		}
+	default:
 	}
 }
 

@@ -46,6 +46,7 @@ func (e *Entry) evidence() (Evidence, bool) {
 		return EvidenceKept, true
 	case KindView:
 		return EvidenceViews, true
+	default:
 	}
 	return "", false
 }

@@ -59,6 +59,7 @@ func entryText(e *Entry) string {
 		return join("view", viewText(e.View))
 	case KindRetained:
 		return join("retained", "changed", fmt.Sprint(e.Changed))
+	default:
 	}
 	return join(string(e.Kind), e.Name, string(e.Outcome), quoted(e.Message), pendingText(e.Pending))
 }

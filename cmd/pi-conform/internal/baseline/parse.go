@@ -2,6 +2,7 @@ package baseline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,10 +27,8 @@ var fieldNames = []string{"match", "rule", "status", "message", "reason", "issue
 
 func setStatus(e *Entry, text string) error {
 	e.Status = Status(text)
-	for _, known := range statuses {
-		if text == known {
-			return nil
-		}
+	if slices.Contains(statuses, text) {
+		return nil
 	}
 	return fmt.Errorf("unknown status %q%s: it has to be one of %s", text, pick.DidYouMean(text, statuses), strings.Join(statuses, ", "))
 }

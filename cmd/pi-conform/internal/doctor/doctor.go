@@ -80,9 +80,19 @@ func Examine(ctx context.Context, o Options) []Stage {
 		name string
 		do   func() error
 	}{
-		{StageStart, e.start}, {StageSpeak, e.speak}, {StageUnknown, e.unknown}, {StageLines, e.lines}, {StageOpen, e.open},
-		{StageBarrier, e.rest}, {StageNames, e.names}, {StageAnswer, e.answer}, {StageAbort, e.abort}, {StageUpdate, e.lateUpdate},
-		{StageSettle, e.settle}, {StageAgain, e.again}, {StageBye, e.bye},
+		{StageStart, e.start},
+		{StageSpeak, e.speak},
+		{StageUnknown, e.unknown},
+		{StageLines, e.lines},
+		{StageOpen, e.open},
+		{StageBarrier, e.rest},
+		{StageNames, e.names},
+		{StageAnswer, e.answer},
+		{StageAbort, e.abort},
+		{StageUpdate, e.lateUpdate},
+		{StageSettle, e.settle},
+		{StageAgain, e.again},
+		{StageBye, e.bye},
 	}
 	for _, step := range steps {
 		e.stage(ctx, step.name, step.do, e.failed)
