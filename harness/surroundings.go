@@ -59,12 +59,11 @@ type Surroundings struct {
 	sleeps  []time.Time // when each sleeper wakes
 
 	// Racy says that tasks run at once, so that of the calls of one message any could
-	// be the first to begin and, where it is answered at once, to go on. They then
-	// wait until the subject is at rest and go on one by one, in source order, by
-	// [Surroundings.LetOneOn].
+	// be the first to call a tool or a hook, and of tools that are answered at once any
+	// the first to return. They then wait until the subject is at rest and go on one by
+	// one, in source order, by [Surroundings.LetOneOn].
 	Racy     bool
 	ids      []string // of the calls of the latest message
-	shared   []string // ids that more than one call of a message has
 	arrivals []*arrival
 }
 
@@ -129,7 +128,7 @@ func (s *Surroundings) Reuse(sc *Scenario) {
 	s.Scenario, s.loop = sc, nil
 	s.out, s.spare, s.used, s.counts = s.out[:0], s.spare[:0], s.used[:0], s.counts[:0]
 	s.open, s.tools, s.arrivals = s.open[:0], s.tools[:0], s.arrivals[:0]
-	s.ids, s.shared, s.sleeps = nil, nil, nil
+	s.ids, s.sleeps = nil, nil
 	s.turn, s.events, s.closing = 0, 0, false
 	s.kept = kept{}
 }
@@ -146,25 +145,15 @@ func (s *Surroundings) note(e trace.Entry) { s.out = append(s.out, e) }
 // the calls of its message. It only matters to loops that are [Surroundings.Racy].
 type Source int
 
-// nameOf gives a call of the tool call id its name. It is called without the
-// lock, as it may have to wait.
+// nameOf gives a call of the tool call id its name, as soon as it is its turn. It is
+// called without the lock, as it may have to wait.
 func (s *Surroundings) nameOf(base, id string, source Source) string {
 	s.mu.Lock()
-	if !s.Racy || s.closing || !slices.Contains(s.shared, id) {
+	if !s.Racy || s.closing {
 		defer s.mu.Unlock()
 		return s.unique(base)
 	}
 	return s.arrive(&arrival{base: base}, id, source)
-}
-
-// begin gives an execution its name as soon as it is its turn to begin.
-func (s *Surroundings) begin(id string, source Source) string {
-	s.mu.Lock()
-	if !s.Racy || s.closing {
-		defer s.mu.Unlock()
-		return s.unique("tool/" + id)
-	}
-	return s.arrive(&arrival{base: "tool/" + id}, id, source)
 }
 
 // turnOf waits until it is the turn of a call that has begun to go on.
@@ -208,17 +197,13 @@ func (s *Surroundings) letOn(a *arrival) {
 	a.gate.Open()
 }
 
-// noteShared notes the ids of the calls of a message, and which of them several
-// calls have.
-func (s *Surroundings) noteShared(ev *trace.Event) {
+// noteCalls notes the ids of the calls of a message.
+func (s *Surroundings) noteCalls(ev *trace.Event) {
 	if !s.Racy || ev.Type != trace.MessageEnd || ev.Message.Role != trace.RoleAssistant {
 		return
 	}
 	s.ids = nil
 	for _, call := range ev.Message.ToolCalls() {
-		if slices.Contains(s.ids, call.ID) {
-			s.shared = append(s.shared, call.ID)
-		}
 		s.ids = append(s.ids, call.ID)
 	}
 }
@@ -294,7 +279,7 @@ func thrown(a *trace.Answer) error {
 func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteShared(ev)
+	s.noteCalls(ev)
 	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
 	if s.Scenario.Keep {
 		s.kept.event(s.events, ev, state)
@@ -374,11 +359,7 @@ func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Pay
 // the payload.
 func (s *Surroundings) CallHook(ctx context.Context, hook string, payload *trace.Payload, source Source) (*trace.HookAnswer, error) {
 	id := payload.ToolCallID
-	answer, err := s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
-	if !s.gated(hook) {
-		s.turnOf(id, source)
-	}
-	return answer, err
+	return s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
 }
 
 func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *trace.Payload) (*trace.HookAnswer, error) {
@@ -389,12 +370,8 @@ func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *tra
 	return answer.Hook, thrown(answer)
 }
 
-func (s *Surroundings) gated(hook string) bool {
-	return s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate
-}
-
 func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
-	if s.gated(hook) {
+	if s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate {
 		return s.wait(ctx, &pending{name: name}, payload)
 	}
 	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
@@ -408,7 +385,7 @@ func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payloa
 
 // Execute is one execution of a tool.
 func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
-	name := s.begin(payload.ToolCallID, source)
+	name := s.nameOf("tool/"+payload.ToolCallID, payload.ToolCallID, source)
 	s.mu.Lock()
 	script := s.Scenario.toolScript(name[len("tool/"):])
 	call := &toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate}

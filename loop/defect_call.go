@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -121,7 +122,7 @@ func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, erro
 
 // awaitUntilAbort waits for the tool only until the run is aborted.
 func (c *call) awaitUntilAbort(execute func() (*trace.Result, error)) (result *trace.Result, err error) {
-	err = errors.New(textAborted)
+	err = fmt.Errorf("%s", textAborted)
 	ctx, cancel := context.WithCancel(c.run.ctx)
 	defer cancel()
 	c.run.rt.Go(func() {

@@ -150,24 +150,25 @@ func startsWithAny(s string, prefixes []string) bool {
 var short = strings.NewReplacer("tool_execution_", "", "message_", "m_")
 
 func line(ev *trace.Event) string {
-	s := short.Replace(ev.Type)
+	var s strings.Builder
+	s.WriteString(short.Replace(ev.Type))
 	switch {
 	case ev.ToolCallID != "":
-		s += " " + ev.ToolCallID
+		s.WriteString(" " + ev.ToolCallID)
 		if ev.PartialResult != nil {
-			s += " " + ev.PartialResult.Content.PlainText()
+			s.WriteString(" " + ev.PartialResult.Content.PlainText())
 		}
 		if ev.IsError != nil && *ev.IsError {
-			s += " error"
+			s.WriteString(" error")
 		}
 	case ev.Type == trace.TurnEnd:
 		for _, r := range ev.ToolResults {
-			s += " " + r.ToolCallID
+			s.WriteString(" " + r.ToolCallID)
 		}
 	case ev.Message != nil:
-		s += " " + ev.Message.Tag()
+		s.WriteString(" " + ev.Message.Tag())
 	}
-	return s
+	return s.String()
 }
 
 func agentWith(s *script, o loop.Options) (*loop.Agent, *log) {

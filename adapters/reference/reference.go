@@ -185,7 +185,7 @@ var anyObject = trace.Value(`{"type":"object","properties":{}}`)
 func (j *joint) prepareArguments(name string) func(*trace.Block) (trace.Value, error) {
 	return func(call *trace.Block) (trace.Value, error) {
 		payload := &trace.Payload{ToolCallID: call.ID, ToolName: name, RawArgs: call.Arguments}
-		answer, err := j.s.CallHook(nil, trace.HookPrepareArguments, payload, j.source(call))
+		answer, err := j.s.CallHook(noSignal, trace.HookPrepareArguments, payload, j.source(call))
 		if err != nil || answer.Args == nil {
 			return call.Arguments, err
 		}
@@ -194,6 +194,9 @@ func (j *joint) prepareArguments(name string) func(*trace.Block) (trace.Value, e
 }
 
 var yes, no = true, false
+
+// noSignal stands for the abort signal of a callback that is given none.
+var noSignal context.Context
 
 // given says whether an abort signal was passed.
 func given(ctx context.Context) *bool {
@@ -260,7 +263,7 @@ func edited(messages []*trace.Message, a *trace.HookAnswer) []*trace.Message {
 }
 
 func (j *joint) convertToLlm(messages []*trace.Message) ([]*trace.Message, error) {
-	answer, err := j.s.Hook(nil, trace.HookConvertToLlm, &trace.Payload{Messages: trace.Tags(messages)})
+	answer, err := j.s.Hook(noSignal, trace.HookConvertToLlm, &trace.Payload{Messages: trace.Tags(messages)})
 	if err != nil {
 		return nil, err
 	}
@@ -274,7 +277,7 @@ func (j *joint) convertToLlm(messages []*trace.Message) ([]*trace.Message, error
 }
 
 func (j *joint) getAPIKey(provider string) (string, error) {
-	answer, err := j.s.Hook(nil, trace.HookGetAPIKey, &trace.Payload{Provider: provider})
+	answer, err := j.s.Hook(noSignal, trace.HookGetAPIKey, &trace.Payload{Provider: provider})
 	if err != nil {
 		return "", err
 	}

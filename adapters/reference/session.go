@@ -27,7 +27,7 @@ func newLayered(j *joint, defects Defects) *layered {
 		config = &trace.SessionConfig{}
 	}
 	o := session.Options{
-		Runtime: j.rt, Defects: defects.Session, Tell: func(ev *trace.Event) { _ = l.record(nil, ev) },
+		Runtime: j.rt, Defects: defects.Session, Tell: func(ev *trace.Event) { _ = l.record(noSignal, ev) },
 		Retry: session.Retry{
 			Max: config.MaxRetries, BaseDelay: time.Duration(config.BaseDelayMs) * time.Millisecond, Retryable: config.Retryable,
 		},

@@ -86,7 +86,7 @@ func importTable(t *testing.T) map[string][]string {
 	table := map[string][]string{}
 	for _, m := range tableRow.FindAllStringSubmatch(after, -1) {
 		table[m[1]] = []string{}
-		for _, dep := range strings.Split(m[2], ",") {
+		for dep := range strings.SplitSeq(m[2], ",") {
 			table[m[1]] = append(table[m[1]], strings.Trim(dep, " `"))
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
@@ -80,11 +81,12 @@ func (r *rate) add(rec *harness.Recording, rules []conformance.Rule) {
 // String is for people: the rates, of rules only where they are not always or
 // never broken.
 func (r *rate) String() string {
-	text := fmt.Sprintf("%d of %d recordings of the same schedule are unlike the first", r.unlike, r.recorded)
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%d of %d recordings of the same schedule are unlike the first", r.unlike, r.recorded))
 	for _, rule := range slices.Sorted(maps.Keys(r.broken)) {
 		if n := r.broken[rule]; n < r.recorded {
-			text += fmt.Sprintf(", %d of %d break %s", n, r.recorded, rule)
+			text.WriteString(fmt.Sprintf(", %d of %d break %s", n, r.recorded, rule))
 		}
 	}
-	return text + ": " + r.difference
+	return text.String() + ": " + r.difference
 }

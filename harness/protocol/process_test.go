@@ -7,7 +7,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -271,7 +270,7 @@ func TestHang(t *testing.T) {
 	if !ok || e.Outcome != trace.OutcomeHung || !strings.Contains(e.Message, "no sign of life for 2s while prompt/0 (s1)") {
 		t.Fatalf("%T %v", err, err)
 	}
-	if runtime.GOOS != "windows" && !strings.Contains(strings.Join(e.Stderr, "\n"), "SIGQUIT") {
+	if !strings.Contains(strings.Join(e.Stderr, "\n"), "SIGQUIT") {
 		t.Errorf("no stacks in %q", e.Stderr)
 	}
 	open(t, p)
@@ -472,9 +471,6 @@ func TestGoodbye(t *testing.T) {
 }
 
 func TestWhatTheSubjectStartedIsEndedWithIt(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("there are no process groups here")
-	}
 	p := fake(t, "grandchild", protocol.Options{})
 	_, err := do(open(t, p), prompt("die"))
 	e, ok := errors.AsType[*harness.SubjectError](err)

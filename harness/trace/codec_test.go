@@ -15,8 +15,6 @@ const header = `{"format":"pi-conform/trace/1","edition":"0.84.3","form":"agent"
 
 const end = `{"step":1,"kind":"end","outcome":"complete"}`
 
-func ptr[T any](v T) *T { return &v }
-
 // sample has every member of every type of a trace that is not zero.
 func sample() *trace.Trace {
 	message := &trace.Message{
@@ -30,7 +28,7 @@ func sample() *trace.Trace {
 		Usage: trace.Value(`{"input":12345678901234567890}`), Timestamp: 1700000000000,
 		Extra: trace.Value(`{"x":null,"y":"\u0041"}`),
 	}
-	result := &trace.Result{Content: trace.TextContent("A"), Details: trace.Value(`null`), Terminate: ptr(false), Extra: trace.Value(`{"z":[]}`)}
+	result := &trace.Result{Content: trace.TextContent("A"), Details: trace.Value(`null`), Terminate: new(false), Extra: trace.Value(`{"z":[]}`)}
 	user := &trace.Message{Role: trace.RoleUser, Content: trace.Content{Text: "go", IsText: true}}
 	return &trace.Trace{
 		Header: trace.Header{
@@ -52,16 +50,16 @@ func sample() *trace.Trace {
 			},
 			{Step: 1, Kind: trace.KindEvent, N: 1, Event: &trace.Event{
 				Type: "message_update", Message: message,
-				StreamEvent: &trace.StreamEvent{Type: "text_delta", ContentIndex: ptr(0), Delta: "x", Partial: message},
+				StreamEvent: &trace.StreamEvent{Type: "text_delta", ContentIndex: new(0), Delta: "x", Partial: message},
 			}},
 			{
 				Step: 1, Kind: trace.KindCall, Name: "hook/afterToolCall/c1", Auto: true,
-				Payload: &trace.Payload{ToolCallID: "c1", Args: trace.Value(`{}`), Result: result, IsError: ptr(false), Context: []string{}, Signal: ptr(true)},
-				Answer:  &trace.Answer{Hook: &trace.HookAnswer{Content: &trace.Content{Blocks: []trace.Block{}}, Terminate: ptr(true)}},
+				Payload: &trace.Payload{ToolCallID: "c1", Args: trace.Value(`{}`), Result: result, IsError: new(false), Context: []string{}, Signal: new(true)},
+				Answer:  &trace.Answer{Hook: &trace.HookAnswer{Content: &trace.Content{Blocks: []trace.Block{}}, Terminate: new(true)}},
 			},
 			{Step: 1, Kind: trace.KindRead, Name: "model/0", N: 2},
 			{Step: 1, Kind: trace.KindCancelled, Name: "tool/c1"},
-			{Step: 1, Kind: trace.KindEvent, N: 2, Event: &trace.Event{Type: "tool_execution_end", ToolCallID: "c1", Result: result, IsError: ptr(false), DurationMs: ptr(int64(0))}},
+			{Step: 1, Kind: trace.KindEvent, N: 2, Event: &trace.Event{Type: "tool_execution_end", ToolCallID: "c1", Result: result, IsError: new(false), DurationMs: new(int64(0))}},
 			{Step: 1, Kind: trace.KindEvent, N: 3, Event: &trace.Event{Type: "x_news", Extra: trace.Value(`{"who":{"me":1}}`)}},
 			{Step: 1, Kind: trace.KindEvent, N: 4, Event: &trace.Event{Type: "turn_end", Message: message, ToolResults: []*trace.Message{}}},
 			{Step: 1, Time: 1500, Kind: trace.KindSettled, Name: "prompt/0", Outcome: trace.OutcomeError, Message: "no"},

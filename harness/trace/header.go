@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // Format is the name and version of the trace format.
 const Format = "pi-conform/trace/1"
 
@@ -123,10 +125,5 @@ type Trace struct {
 
 // Has reports whether the trace holds the evidence.
 func (t *Trace) Has(e Evidence) bool {
-	for _, have := range t.Header.Evidence {
-		if have == e {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(t.Header.Evidence, e)
 }

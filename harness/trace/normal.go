@@ -17,8 +17,8 @@ import (
 //     sorted by the calls' source order; event numbers follow. Everything else
 //     stays where it is and bounds the run. Calls that share an id cannot be told
 //     apart by their events, so theirs are sorted by what they are.
-//   - Where a callback aborts the run by itself, whether what other calls begin in
-//     that step comes before or after is left open, and so is their aborted mark.
+//   - Where a running call aborts the run by itself, whether what other calls begin
+//     in that step comes before or after is left open, and so is their aborted mark.
 //   - In the plain event stream nobody waits for the reader, so within a step its
 //     events come first, then what the loop called.
 //   - Views are left out: they follow from the events.
@@ -123,7 +123,7 @@ func (o order) index(id string) int {
 // step sorts the entries of one step in place.
 func (o order) step(entries []Entry) {
 	o.cancelledFirst(entries)
-	if slices.ContainsFunc(entries, func(e Entry) bool { return e.Auto && e.Answer != nil && e.Answer.Abort }) {
+	if slices.ContainsFunc(entries, abortsBesideOthers) {
 		forgetAborted(entries)
 	}
 	for first := 0; first < len(entries); {
@@ -197,6 +197,14 @@ func (o order) run(entries []Entry) {
 	if !slices.IsSortedFunc(entries, byCall) {
 		slices.SortStableFunc(entries, byCall)
 	}
+}
+
+// abortsBesideOthers reports whether a callback aborts the run by itself while
+// other calls may be on their way. Calls are prepared one after the other, so what
+// a hook aborts before a call is executed has its place.
+func abortsBesideOthers(e Entry) bool {
+	aborts := e.Kind == KindCall && e.Auto && e.Answer != nil && e.Answer.Abort
+	return aborts && (strings.HasPrefix(e.Name, "tool/") || strings.HasPrefix(e.Name, "hook/"+HookAfterToolCall+"/"))
 }
 
 // forgetAborted drops the aborted marks of what belongs to tool calls.

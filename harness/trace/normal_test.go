@@ -115,7 +115,7 @@ func TestRunsAreSortedWithinTheirBounds(t *testing.T) {
 		call("tool/c1~1", nil).call("tool/c2", nil)
 	reference := s.entries[5]
 	reference.Kind, reference.Event, reference.Name, reference.N = trace.KindCall, nil, "listener/0/tool_execution_end/c2/0", 0
-	reference.Payload = &trace.Payload{Event: ptr(2)}
+	reference.Payload = &trace.Payload{Event: new(2)}
 	s.entries = slices.Insert(s.entries, 7, reference)
 
 	in := s.trace()
@@ -157,7 +157,7 @@ func TestPendingIsForgottenOnlyWhereItDepends(t *testing.T) {
 
 func TestValuesAreCanonical(t *testing.T) {
 	e := trace.Event{
-		Type: "x_news", DurationMs: ptr(int64(3)), Args: trace.Value("null"),
+		Type: "x_news", DurationMs: new(int64(3)), Args: trace.Value("null"),
 		Message: &trace.Message{
 			Role: trace.RoleUser, Timestamp: 5, Usage: trace.Value(`{"b":1.0, "a":"\u0041"}`),
 			Details: trace.Value(`{"list":[null,{"x":null,"timestamp":1}]}`), Extra: trace.Value(`{"durationMs":1}`),
@@ -196,7 +196,7 @@ func TestTextsOfTheLoop(t *testing.T) {
 		{"blocked for a reason", "no", new(story).act("p", nil).asks("toolUse", "c1").call("hook/beforeToolCall/c1", nil).
 			act("hook/beforeToolCall/c1/return", answerHook(trace.HookAnswer{Block: true, Reason: "no"})).ends("c1", "read", true, "no")},
 		{"thrown", "oh", new(story).act("p", nil).asks("toolUse", "c1").
-			call("hook/prepareArguments/c1", &trace.Answer{Throw: ptr("oh")}).ends("c1", "read", true, "oh")},
+			call("hook/prepareArguments/c1", &trace.Answer{Throw: new("oh")}).ends("c1", "read", true, "oh")},
 		{"executed", "stopped", new(story).act("p", nil).asks("toolUse", "c1").call("tool/c1", nil).act("abort", nil).ends("c1", "read", true, "stopped")},
 		{"executed in an earlier turn", "<invalid>", new(story).act("p", nil).asks("toolUse", "c1").call("tool/c1", nil).
 			asks("toolUse", "c1").ends("c1", "read", true, "bad path")},
@@ -259,7 +259,7 @@ func TestMessagesOfSettled(t *testing.T) {
 	settled := func(o trace.Outcome, m string) trace.Entry {
 		return trace.Entry{Kind: trace.KindSettled, Name: "prompt/0", Outcome: o, Message: m}
 	}
-	s := new(story).act("listener/0/agent_end/0/throw", &trace.Answer{Throw: ptr("mine")}).
+	s := new(story).act("listener/0/agent_end/0/throw", &trace.Answer{Throw: new("mine")}).
 		add(settled(trace.OutcomeRefused, "busy")).add(settled(trace.OutcomeError, "its own")).add(settled(trace.OutcomeError, "mine"))
 	got := lines(trace.Normalize(s.trace()))[1:]
 	if want := []string{"settled prompt/0 refused", "settled prompt/0 error", `settled prompt/0 error "mine"`}; !slices.Equal(got, want) {
@@ -309,7 +309,7 @@ func drawPieces(t *rapid.T, mark int) []*piece {
 	}
 	e := trace.Event{Type: trace.ToolExecutionUpdate, ToolCallID: id, PartialResult: &trace.Result{Content: trace.TextContent(text)}}
 	if rapid.Bool().Draw(t, "end") {
-		e = trace.Event{Type: trace.ToolExecutionEnd, ToolCallID: id, ToolName: "read", IsError: ptr(mark%3 == 0), Result: &trace.Result{Content: trace.TextContent(text)}}
+		e = trace.Event{Type: trace.ToolExecutionEnd, ToolCallID: id, ToolName: "read", IsError: new(mark%3 == 0), Result: &trace.Result{Content: trace.TextContent(text)}}
 	}
 	event := &piece{entry: trace.Entry{Kind: trace.KindEvent, Event: &e}, call: id}
 	listener := &piece{entry: trace.Entry{Kind: trace.KindCall, Name: fmt.Sprintf("listener/0/%s/%s/%d", e.Type, id, mark)}, call: id, event: event}
@@ -377,7 +377,7 @@ func recorded(steps [][]*piece) *trace.Trace {
 				e.State = &trace.State{IsStreaming: true, Pending: pending}
 			}
 			if p.event != nil {
-				e.Payload = &trace.Payload{Event: ptr(numbers[p.event])}
+				e.Payload = &trace.Payload{Event: new(numbers[p.event])}
 			}
 			tr.Entries = append(tr.Entries, e)
 		}

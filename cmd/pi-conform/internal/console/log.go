@@ -2,6 +2,7 @@ package console
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/dialect"
@@ -77,12 +78,12 @@ func (c *Console) LogSummary(name string, r *dialect.Report, verbose bool) {
 }
 
 func joinEditions(r *dialect.Report) string {
-	text := ""
+	var text strings.Builder
 	for i, e := range r.Kept {
 		if i > 0 {
-			text += ", "
+			text.WriteString(", ")
 		}
-		text += string(e)
+		text.WriteString(string(e))
 	}
-	return text
+	return text.String()
 }

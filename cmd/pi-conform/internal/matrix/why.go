@@ -23,7 +23,7 @@ func why(subject, judged, rule string) []Why {
 		}
 	case "oh-my-pi":
 		for _, choice := range forked {
-			for _, id := range strings.Fields(choice.rules) {
+			for id := range strings.FieldsSeq(choice.rules) {
 				if id == rule {
 					all = append(all, Why{Text: choice.text, Reports: choice.reports})
 				}

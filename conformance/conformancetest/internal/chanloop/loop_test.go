@@ -30,6 +30,12 @@ const (
 	inProcessVariable = "PI_CONFORM_TEST_IN_PROCESS"
 )
 
+// shownBy is which cases show a fault.
+var shownBy = map[chanloop.Plant]string{
+	chanloop.SelectRace: "updates", chanloop.DataRace: "par", chanloop.Panic: "par", chanloop.Leak: "par",
+	chanloop.Mutex: "queue", chanloop.Deadlock: "abort",
+}
+
 // TestPlanted tests a loop with a fault. It is what the others run as a process.
 func TestPlanted(t *testing.T) {
 	plant, planted := os.LookupEnv(plantVariable)
@@ -37,8 +43,8 @@ func TestPlanted(t *testing.T) {
 		t.Skip("it fails, and is run by other tests")
 	}
 	options := []conformancetest.Option{
-		conformancetest.Found(os.Getenv(foundVariable)), conformancetest.Cases("par", "updates", "tool", "abort", "queue"),
-		conformancetest.Schedules(1), conformancetest.Seeds(60), conformancetest.Repeat(5), conformancetest.Patience(2 * time.Second),
+		conformancetest.Found(os.Getenv(foundVariable)), conformancetest.Cases(shownBy[chanloop.Plant(plant)]),
+		conformancetest.Schedules(1), conformancetest.Seeds(30), conformancetest.Repeat(5), conformancetest.Patience(2 * time.Second),
 	}
 	if os.Getenv(inProcessVariable) != "" {
 		options = append(options, conformancetest.InProcess())
