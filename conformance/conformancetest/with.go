@@ -121,7 +121,7 @@ func (w *Surroundings) tool(t trace.Tool) Tool {
 	if t.PrepareArguments {
 		tool.Prepare = func(c Call) (trace.Value, error) {
 			payload := &trace.Payload{ToolCallID: c.Block.ID, ToolName: t.Name, RawArgs: c.Block.Arguments}
-			answer, err := w.CallHook(nil, trace.HookPrepareArguments, payload, c.source())
+			answer, err := w.CallHook(noSignal, trace.HookPrepareArguments, payload, c.source())
 			if err != nil || answer.Args == nil {
 				return c.Block.Arguments, err
 			}
@@ -222,7 +222,7 @@ func Edited(messages []*trace.Message, a *trace.HookAnswer) []*trace.Message {
 }
 
 func (w *Surroundings) convertToLlm(messages []*trace.Message) ([]*trace.Message, error) {
-	answer, err := w.Hook(nil, trace.HookConvertToLlm, &trace.Payload{Messages: trace.Tags(messages)})
+	answer, err := w.Hook(noSignal, trace.HookConvertToLlm, &trace.Payload{Messages: trace.Tags(messages)})
 	if err != nil {
 		return nil, err
 	}
@@ -232,7 +232,7 @@ func (w *Surroundings) convertToLlm(messages []*trace.Message) ([]*trace.Message
 }
 
 func (w *Surroundings) getAPIKey(provider string) (string, error) {
-	answer, err := w.Hook(nil, trace.HookGetAPIKey, &trace.Payload{Provider: provider})
+	answer, err := w.Hook(noSignal, trace.HookGetAPIKey, &trace.Payload{Provider: provider})
 	return answer.Key, err
 }
 
@@ -249,3 +249,6 @@ func (w *Surroundings) aboutTurn(hook string) func(context.Context, Turn) (*trac
 func (w *Surroundings) prepareRequest(ctx context.Context, messages []*trace.Message, model, level string) (*trace.HookAnswer, error) {
 	return w.Hook(ctx, trace.HookPrepareRequest, &trace.Payload{Context: trace.Tags(messages), Model: model, Level: level})
 }
+
+// noSignal stands for the abort signal of a callback that is given none.
+var noSignal context.Context

@@ -317,7 +317,7 @@ func (c *call) invalid() error {
 	}
 	args, err := jsonschema.UnmarshalJSON(bytes.NewReader(c.pub.Block.Arguments))
 	if err != nil {
-		return errors.New("The arguments are no JSON.")
+		return errors.New("the arguments are no JSON")
 	}
 	return compiled.Validate(args)
 }
