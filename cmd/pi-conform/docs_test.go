@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -29,6 +30,17 @@ func TestGeneratedDocs(t *testing.T) {
 		got, err := os.ReadFile(file)
 		if err != nil || string(got) != want {
 			t.Errorf("%s is stale (%v): run «make docs»", file, err)
+		}
+	}
+}
+
+// TestEveryStatementHasARule: no numbered statement of the source is left without
+// a rule that holds it.
+func TestEveryStatementHasARule(t *testing.T) {
+	by := docs.BySource()
+	for n := range docs.Statements {
+		if name := fmt.Sprintf("U%d", n+1); len(by[name]) == 0 {
+			t.Errorf("no rule has the source %s", name)
 		}
 	}
 }

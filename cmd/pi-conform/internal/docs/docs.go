@@ -3,6 +3,8 @@ package docs
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -116,7 +118,43 @@ func Rules(editions func(*conformance.Rule) string) string {
 		}
 		rule(&b, &r, editions(&r))
 	}
+	sources(&b)
 	return b.String()
+}
+
+// Statements are the numbered statements of the source document U. Each has to
+// be the source of a rule.
+const Statements = 14
+
+// sources is the way back: from what the sources say to the rules that hold it.
+func sources(b *strings.Builder) {
+	b.WriteString("\n## Where the rules come from\n\n" +
+		"K is the walk through the agent kernel, U the chapter on showing tool execution (U1 to U14 are its statements), " +
+		"P the note on streaming workflow progress, R what the releases were seen to do.\n\n| source | rules |\n|---|---|\n")
+	by := BySource()
+	for _, source := range slices.SortedFunc(maps.Keys(by), inOrder) {
+		fmt.Fprintf(b, "| %s | %s |\n", source, strings.Join(by[source], " "))
+	}
+}
+
+// BySource are the ids of the rules by each source that they name.
+func BySource() map[string][]string {
+	by := map[string][]string{}
+	for _, r := range conformance.Catalogue() {
+		for source := range strings.SplitSeq(r.Source, ",") {
+			name, _, _ := strings.Cut(strings.TrimSpace(source), " ")
+			by[name] = append(by[name], r.ID)
+		}
+	}
+	return by
+}
+
+// inOrder puts U2 before U10.
+func inOrder(a, b string) int {
+	if len(a) != len(b) && a[0] == b[0] {
+		return len(a) - len(b)
+	}
+	return strings.Compare(a, b)
 }
 
 func rule(b *strings.Builder, r *conformance.Rule, editions string) {
