@@ -74,6 +74,7 @@ type Rule struct {
 type bounds struct {
 	from, until, mustFrom int // orders of editions; 0 means no bound
 	needs                 evidenceSet
+	tooOld, tooNew        string // reasons
 }
 
 // prepare makes the bounds. Every rule of the catalogue is prepared.
@@ -85,6 +86,8 @@ func (r *Rule) prepare() {
 		return e.Order()
 	}
 	r.ready = bounds{from: order(r.From), until: order(r.Until), mustFrom: order(r.MustFrom)}
+	r.ready.tooOld = "edition: holds from " + string(r.From)
+	r.ready.tooNew = "edition: holds before " + string(r.Until)
 	for _, need := range r.Needs {
 		r.ready.needs.add(need)
 	}
@@ -124,21 +127,46 @@ func (f *Finding) Position() int {
 func (r *Rule) notApplicable(h *history) string {
 	switch {
 	case h.order < r.ready.from:
-		return "edition: holds from " + string(r.From)
+		return r.ready.tooOld
 	case r.ready.until != 0 && h.order >= r.ready.until:
-		return "edition: holds before " + string(r.Until)
+		return r.ready.tooNew
 	case !r.in(h.form):
-		return "form: cannot be judged in the form " + string(h.form)
+		return cannotJudge(h.form)
 	case h.evidence&r.ready.needs == r.ready.needs:
 		return ""
 	}
 	for _, need := range r.Needs {
 		if !h.has(need) {
-			return "evidence: the trace has no " + string(need)
+			return lacking(need)
 		}
 	}
 	return ""
 }
+
+// cannotJudge is the reason for a form in which a rule cannot be judged.
+func cannotJudge(form trace.Form) string {
+	if form == trace.FormAgent {
+		return "form: cannot be judged in the form agent" // by far the most common
+	}
+	return "form: cannot be judged in the form " + string(form)
+}
+
+// lacking is the reason for a kind of evidence that a trace does not have.
+func lacking(e trace.Evidence) string {
+	for i, kind := range evidenceKinds {
+		if kind == e {
+			return lackingReasons[i]
+		}
+	}
+	return "evidence: the trace has no " + string(e)
+}
+
+var lackingReasons = func() (reasons [len(evidenceKinds)]string) {
+	for i, kind := range evidenceKinds {
+		reasons[i] = "evidence: the trace has no " + string(kind)
+	}
+	return reasons
+}()
 
 func (r *Rule) in(form trace.Form) bool {
 	if r.Forms == nil && form == trace.FormAgent {

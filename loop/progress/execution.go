@@ -20,7 +20,7 @@ type Execution struct {
 	stage  stage
 	rounds map[uint64]int // rounds under way, by goroutine
 	idle   chan struct{}  // closed when the last of them is done; nil unless finalize waits
-	ended  chan struct{}  // closed at the end; nil before the boundary
+	shut   bool           // nothing is accepted any more, though finalize has not begun
 
 	failure error // an observer's; only defects ask for it
 	last    View  // the last view; only defects ask for it
@@ -44,10 +44,7 @@ var (
 	ErrNested     = errors.New("progress of a nested execution is not reported")
 )
 
-// Reasons for which a step of the life cycle is refused.
-var (
-	errTwice = errors.New("an execution is dispatched twice, or after its end")
-)
+var errTwice = errors.New("an execution is dispatched twice, or after its end")
 
 // Identity is whose execution it is.
 func (x *Execution) Identity() Identity { return x.identity }
@@ -145,9 +142,9 @@ func (x *Execution) open(me uint64) (bool, error) {
 func (x *Execution) accepts(me uint64) (bool, error) {
 	ds := x.registry.defects
 	switch {
-	case x.stage >= closed && !ds.Has(AcceptedAfterFinalize):
+	case (x.stage >= closed || x.shut) && !ds.Has(AcceptedAfterFinalize):
 		return false, nil // (PROG-4)
-	case x.stage < running && !(ds.Has(AcceptedBeforeItsCall)):
+	case x.stage < running && !ds.Has(AcceptedBeforeItsCall):
 		return false, ErrNotRunning // (PROG-12)
 	case x.identity.Parent != 0 && x.registry.policy.Nested == NestedRefused:
 		return false, ErrNested
@@ -238,8 +235,8 @@ func (x *Execution) identityFor(v View) Identity {
 type Hook func(Outcome) Outcome
 
 // Finalize ends the execution: the boundary, the hook if there is one, the
-// observers of the result, the durable result. Only the first call does so, the
-// others wait for it. It gives what became of it.
+// observers of the result, the durable result. Only the first call does so; the
+// others do nothing. It gives what became of it.
 func (x *Execution) Finalize(o Outcome, hook Hook) Outcome {
 	if !x.Close() {
 		return o
@@ -331,9 +328,7 @@ func (x *Execution) enterBody(ctx context.Context, body Body) Outcome {
 		result, err = body(With(ctx, x), x)
 		return err
 	})
-	if x.registry.policy.Boundary == AtReturn {
-		x.gate()
-	}
+	x.returned()
 	if err != nil {
 		return Failure(err.Error())
 	}
@@ -341,6 +336,13 @@ func (x *Execution) enterBody(ctx context.Context, body Body) Outcome {
 		result = &trace.Result{Content: trace.Content{Blocks: []trace.Block{}}}
 	}
 	return Outcome{Result: result}
+}
+
+// returned says that the body is over, which is the boundary by some policies.
+func (x *Execution) returned() {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.shut = x.registry.policy.Boundary == AtReturn
 }
 
 type key struct{}
