@@ -2,7 +2,7 @@
 
 TOOLS := go tool -modfile=.ci/tools.mod
 
-.PHONY: help build run test race check fmt docs matrix bench fuzz
+.PHONY: help build run test race check fmt docs matrix bench bench-compare fuzz
 
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ matrix: build ## write docs/MATRIX.md and docs/matrix.json from a real run (inst
 
 bench: ## all benchmarks, ready for benchstat
 	go test -run '^$$' -bench . -benchmem -count 5 ./...
+
+bench-compare: ## cases per CPU second beside fast-check on the npm loop (installs both)
+	GOGC=1600 PI_CONFORM_COMPARE=1 go test ./adapters -run '^$$' -bench Compare -benchtime 1x
 
 fuzz: ## the native fuzz targets, half a minute each
 	go test ./harness/trace -run '^$$' -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 5x

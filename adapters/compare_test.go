@@ -1,0 +1,147 @@
+//go:build unix
+
+package adapters_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pi-conform/pi-conform/adapters"
+	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/protocol"
+	"github.com/pi-conform/pi-conform/harness/subject"
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/scriptedmodel"
+)
+
+// BenchmarkCompare measures, in one run and on one scenario, how many cases a CPU
+// second is good for: fast-check's scheduler with the npm loop in process, the npm
+// loop over stdio, and the reference in process, each with its checks. The ratios
+// to fast-check are what counts. «make bench-compare» runs it.
+func BenchmarkCompare(b *testing.B) {
+	if os.Getenv("PI_CONFORM_COMPARE") == "" {
+		b.Skip("SKIPPED: set PI_CONFORM_COMPARE=1; npm installs the loop and fast-check")
+	}
+	ctx := context.Background()
+	loop, err := subject.Pi(ctx, "0.84.3", subject.Options{Adapters: adapters.Files, Progress: b.Output()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	const runs = 3000
+	usual := fastCheck(b, loop.Command(), runs)
+	process := perSecond(runs, func(n int) { playThreeTools(b, loop, n) }, func() { loop.Close() })
+	inProcess := perSecond(20*runs, func(n int) { playThreeTools(b, nil, n) }, func() {})
+	b.ReportMetric(usual, "fast-check-cases/cpu-s")
+	b.ReportMetric(process/usual, "stdio/fast-check")
+	b.ReportMetric(inProcess/usual, "reference/fast-check")
+	b.ReportMetric(0, "ns/op")
+}
+
+// fastCheck installs fast-check beside nothing else and lets the same Node run it.
+func fastCheck(b *testing.B, command protocol.Command, runs int) float64 {
+	b.Helper()
+	dir := b.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "package.json"), []byte("{}"), 0o644); err != nil {
+		b.Fatal(err)
+	}
+	install := exec.Command("npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "fast-check@4")
+	install.Dir = dir
+	if out, err := install.CombinedOutput(); err != nil {
+		b.Fatalf("npm install fast-check: %v\n%s", err, out)
+	}
+	script, err := filepath.Abs("pi/bench/fast-check.mjs")
+	if err != nil {
+		b.Fatal(err)
+	}
+	folder := ""
+	for _, entry := range command.Env {
+		if value, ok := strings.CutPrefix(entry, subject.PackageVariable+"="); ok {
+			folder = value
+		}
+	}
+	cmd := exec.Command(command.Argv[0], script, folder, filepath.Join(dir, "node_modules", "fast-check"), strconv.Itoa(runs))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	var told struct {
+		Runs       int
+		CPUSeconds float64
+	}
+	if err := json.Unmarshal(out, &told); err != nil {
+		b.Fatalf("%v in %q", err, out)
+	}
+	return float64(told.Runs) / told.CPUSeconds
+}
+
+// perSecond is how many runs a CPU second is good for, of this process and of those
+// that it started and that have ended.
+func perSecond(runs int, play func(n int), end func()) float64 {
+	play(runs / 20) // warm
+	before := cpuSeconds()
+	play(runs)
+	end()
+	return float64(runs) / (cpuSeconds() - before)
+}
+
+func cpuSeconds() float64 {
+	total := 0.0
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var usage syscall.Rusage
+		_ = syscall.Getrusage(who, &usage)
+		total += float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9
+	}
+	return total
+}
+
+// playThreeTools runs the scenario by drawn schedules, with all rules: on the
+// subject as predicted by the reference, or on the reference alone.
+func playThreeTools(b *testing.B, d harness.Driver, runs int) {
+	ctx, oracle, sc, rules := context.Background(), reference.New(), threeTools(), conformance.Catalogue()
+	defer oracle.Close()
+	for seed := range uint64(runs) {
+		var rec *harness.Recording
+		var err error
+		if d == nil {
+			rec, err = harness.Run(ctx, oracle, sc, harness.NewRandom(seed), harness.Limits{})
+		} else {
+			rec, err = harness.RunPredicted(ctx, d, oracle, sc, harness.NewRandom(seed), harness.Limits{})
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+		if v := conformance.Check(rec.Trace, rules); v.Outcome != conformance.Pass {
+			b.Fatal(v.Findings)
+		}
+	}
+}
+
+// threeTools is the scenario of all speed comparisons: three tools in parallel,
+// two updates each, in any order.
+func threeTools() *harness.Scenario {
+	sc := &harness.Scenario{
+		Config: trace.Config{Tools: []trace.Tool{{Name: "a"}}},
+		Model: []scriptedmodel.Turn{
+			{Calls: []scriptedmodel.Call{{ID: "c1", Name: "a"}, {ID: "c2", Name: "a"}, {ID: "c3", Name: "a"}}},
+			{Text: "done"},
+		},
+		Calls: map[string]harness.ToolScript{},
+		User:  []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: "go"}}},
+	}
+	for _, id := range []string{"c1", "c2", "c3"} {
+		update := &trace.Result{Content: trace.TextContent("u" + id)}
+		sc.Calls[id] = harness.ToolScript{Gate: true, Updates: []*trace.Result{update, update}}
+	}
+	sc.Complete()
+	return sc
+}
