@@ -72,7 +72,10 @@ func Run(ctx context.Context, s *Script, o Options) (*Recording, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, o.Timeout)
 	defer cancel()
-	model, base, stop, err := serve(s)
+	model := httpmodel.New(s.Model)
+	d := &driver{script: s, options: &o, model: model, wake: make(chan struct{}, 1)}
+	model.OnChange(d.poke) // before anybody can ask
+	base, stop, err := serve(model)
 	if err != nil {
 		return nil, err
 	}
@@ -82,8 +85,7 @@ func Run(ctx context.Context, s *Script, o Options) (*Recording, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(home)
-	d := &driver{script: s, options: &o, model: model, folder: filepath.Join(home, "project"), wake: make(chan struct{}, 1)}
-	model.OnChange(d.poke)
+	d.folder = filepath.Join(home, "project")
 	failed := d.run(ctx, home, base)
 	rec := &Recording{Log: d.log.Bytes(), Requests: model.Requests(), Stderr: d.stderr.lines()}
 	if failed != nil {
@@ -93,15 +95,14 @@ func Run(ctx context.Context, s *Script, o Options) (*Recording, error) {
 }
 
 // serve starts the model on a port of this machine.
-func serve(s *Script) (model *httpmodel.Server, base string, stop func(), err error) {
+func serve(model *httpmodel.Server) (base string, stop func(), err error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, "", nil, fmt.Errorf("the scripted model cannot listen: %w", err)
+		return "", nil, fmt.Errorf("the scripted model cannot listen: %w", err)
 	}
-	model = httpmodel.New(s.Model)
 	server := &http.Server{Handler: model, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = server.Serve(listener) }() // ends with an error, always
-	return model, "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
+	return "http://" + listener.Addr().String(), func() { _ = server.Close() }, nil
 }
 
 // newHome makes a folder that holds nothing but where the model is, and an empty
