@@ -1,0 +1,174 @@
+package harness
+
+import (
+	"context"
+	"strconv"
+	"strings"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// Hook is a call of the hook of that name that belongs to no tool call.
+func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Payload) (*trace.HookAnswer, error) {
+	s.mu.Lock()
+	name := s.numbered("hook/" + hook)
+	s.mu.Unlock()
+	return s.hook(ctx, hook, name, payload)
+}
+
+// CallHook is a call of the hook of that name that belongs to the tool call of
+// the payload.
+func (s *Surroundings) CallHook(ctx context.Context, hook string, payload *trace.Payload, source Source) (*trace.HookAnswer, error) {
+	id := payload.ToolCallID
+	return s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
+}
+
+func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *trace.Payload) (*trace.HookAnswer, error) {
+	answer := s.hookAnswer(ctx, hook, name, payload)
+	if answer.Hook == nil {
+		return &trace.HookAnswer{}, thrown(answer)
+	}
+	return answer.Hook, thrown(answer)
+}
+
+func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
+	if s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate {
+		return s.wait(ctx, &pending{name: name}, payload)
+	}
+	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
+	a := &trace.Answer{Throw: reply.Throw, Abort: reply.Abort}
+	if reply.Throw == nil {
+		a.Hook = &reply.Value
+	}
+	s.answered(ctx, name, payload, a)
+	return a
+}
+
+// Execute is one execution of a tool.
+func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
+	name := s.nameOf("tool/"+payload.ToolCallID, payload.ToolCallID, source)
+	s.mu.Lock()
+	script := s.Scenario.toolScript(name[len("tool/"):])
+	call := &toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate}
+	s.tools = append(s.tools, call)
+	s.mu.Unlock()
+	if script.Gate {
+		return s.executeGated(ctx, call, script, payload, source)
+	}
+	answer := &trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort}
+	if script.Throw != nil {
+		answer.Result = nil
+	}
+	s.answered(ctx, name, payload, answer)
+	for _, update := range script.Sync {
+		onUpdate(update)
+	}
+	s.turnOf(payload.ToolCallID, source)
+	return answer.Result, thrown(answer)
+}
+
+// executeGated notes the call, makes the updates that come before execute first
+// yields, and then waits: in that order, as the gate is there from the start.
+func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script ToolScript, payload *trace.Payload, source Source) (*trace.Result, error) {
+	s.mu.Lock()
+	if s.closing {
+		s.mu.Unlock()
+		return nil, errClosing
+	}
+	p := &pending{name: call.name, ctx: ctx, tool: call}
+	p.cancelled = ctx != nil && ctx.Err() != nil
+	e := trace.Entry{Kind: trace.KindCall, Name: call.name, Payload: payload, Aborted: p.cancelled}
+	if len(script.Sync) > 0 {
+		e.Answer = &trace.Answer{Sync: script.Sync}
+	}
+	s.note(e)
+	s.open = append(s.open, p)
+	call.gate = s.newGate()
+	s.mu.Unlock()
+	for _, update := range script.Sync {
+		call.onUpdate(update)
+	}
+	for first := true; ; first = false {
+		if !first && s.busy(call) {
+			s.turnOf(payload.ToolCallID, source) // it was held up, perhaps with others
+		}
+		a := s.toDo(call)
+		if a.Partial == nil {
+			return a.Result, thrown(a)
+		}
+		call.onUpdate(a.Partial)
+	}
+}
+
+// busy reports whether a tool has something to do already.
+func (s *Surroundings) busy(call *toolCall) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(call.todo) > 0
+}
+
+// toDo waits for the next thing that a tool is to do.
+func (s *Surroundings) toDo(call *toolCall) *trace.Answer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(call.todo) == 0 {
+		if call.gate == nil {
+			call.gate = s.newGate()
+		}
+		gate := call.gate
+		s.mu.Unlock()
+		gate.Wait()
+		s.mu.Lock()
+	}
+	a := call.todo[0]
+	call.todo = call.todo[1:]
+	call.returned = a.Partial == nil
+	return a
+}
+
+// tell gives a tool something to do; it is called with the lock held.
+func (call *toolCall) tell(a *trace.Answer) {
+	call.todo = append(call.todo, a)
+	if call.gate != nil {
+		call.gate.Open()
+		call.gate = nil
+	}
+}
+
+// Deliver is the delivery of an event to the scenario's listener number i.
+// About is what the event is about: a tool call id, a message's role, or
+// nothing.
+func (s *Surroundings) Deliver(ctx context.Context, i int, ev *trace.Event, n int, wait func(func())) error {
+	about := "listener/" + strconv.Itoa(i) + "/" + ev.Type
+	if subject := subjectOf(ev); subject != "" {
+		about += "/" + subject
+	}
+	signal := ctx != nil
+	payload := &trace.Payload{Event: &n, Signal: &signal}
+	s.mu.Lock()
+	name := s.numbered(about)
+	s.mu.Unlock()
+	_, delivery, _ := strings.Cut(name[len("listener/"):], "/")
+	gate, throw, throws := listenerAt(&s.Scenario.Config.Listeners[i], delivery)
+	if gate {
+		var answer *trace.Answer
+		wait(func() { answer = s.wait(ctx, &pending{name: name}, payload) })
+		return thrown(answer)
+	}
+	answer := &trace.Answer{}
+	if throws {
+		answer.Throw = &throw
+	}
+	s.answered(ctx, name, payload, answer)
+	return thrown(answer)
+}
+
+func subjectOf(ev *trace.Event) string {
+	if ev.ToolCallID != "" {
+		return ev.ToolCallID
+	}
+	if ev.Message != nil && strings.HasPrefix(ev.Type, "message_") {
+		return ev.Message.Role
+	}
+	return ""
+}
