@@ -2,6 +2,7 @@ package adapters_test
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 
@@ -94,6 +95,10 @@ func same(t *testing.T, want, got harness.Driver, c harness.Case) {
 		t.Fatal(err)
 	}
 	b, err := harness.RunPredicted(ctx, got, want, c.Scenario, harness.NewReplay(c.Schedule), harness.Limits{})
+	var lacking *harness.UnsupportedError
+	if errors.As(err, &lacking) {
+		t.Skipf("SKIPPED: the npm loop is not compared: %v", err) // it has no session layer
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
