@@ -137,8 +137,8 @@ func abrt3(h *history, j *judge) {
 		if !c.alone || c.before == none {
 			continue
 		}
-		before, abort := h.cb(c.before), h.runOf(h.turnOf(c)).abort
-		if abort == never || abort < before.begin || abort > before.settle || before.settle == never {
+		abort := h.abortDuringHook(c)
+		if abort == never {
 			continue
 		}
 		if c.end != never {
@@ -152,6 +152,19 @@ func abrt3(h *history, j *judge) {
 			}
 		}
 	}
+}
+
+// abortDuringHook is where the run was aborted while beforeToolCall was asked about
+// a call, or never; also if that hook has not answered.
+func (h *history) abortDuringHook(c *call) int {
+	if c.before == none {
+		return never
+	}
+	before, abort := h.cb(c.before), h.runOf(h.turnOf(c)).abort
+	if abort < before.begin || abort > before.settle || before.settle == never {
+		return never
+	}
+	return abort
 }
 
 // abortedTurns gives each turn with calls whose run was aborted before it ended.

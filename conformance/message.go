@@ -138,7 +138,7 @@ func msg3(h *history, j *judge) {
 			events = h.expectUpdate(j, events, ev, entry, to)
 		})
 		for _, i := range events {
-			if h.places[i].event == messageUpdate {
+			if h.places[i].event == messageUpdate && !h.isBare(t) {
 				j.expect(false, from, i, "a message_update has no stream event of its own")
 			}
 		}
@@ -214,27 +214,32 @@ func (h *history) expectResults(j *judge, silent bool) {
 func msg5(h *history, j *judge) {
 	for k := range h.turns {
 		t := &h.turns[k]
-		if t.request == none || t.answered == never {
-			continue
-		}
-		c := h.cb(t.request)
-		first := true
-		bare := false
-		h.stream(c, func(ev *trace.StreamEvent, _ int) {
-			bare = bare || first && endsStream(ev)
-			first = false
-		})
-		if !bare {
+		if t.request == none || !h.isBare(t) {
 			continue
 		}
 		// Other events are none of this rule's business: a late update is UPD-2's.
-		started, updated := false, false
-		for _, i := range h.eventsIn(c.begin, t.answered) {
+		from, to := h.updatesOf(t)
+		started := false
+		for _, i := range h.eventsIn(from, to) {
 			started = started || h.places[i].event == messageStart
-			updated = updated || h.places[i].event == messageUpdate
+			if h.places[i].event == messageUpdate {
+				j.expect(false, from, i, "a stream that goes straight to its end gives a message_update")
+			}
 		}
-		j.expect(started && !updated, c.begin, t.answered, "a stream that goes straight to its end does not give message_start and message_end alone")
+		if t.answered != never {
+			j.expect(started, from, t.answered, "a stream that goes straight to its end gives no message_start")
+		}
 	}
+}
+
+// isBare reports whether the stream of a turn's request goes straight to its end.
+func (h *history) isBare(t *turn) (bare bool) {
+	first := true
+	h.stream(h.cb(t.request), func(ev *trace.StreamEvent, _ int) {
+		bare = bare || first && endsStream(ev)
+		first = false
+	})
+	return bare
 }
 
 func msg7(h *history, j *judge) {

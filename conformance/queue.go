@@ -218,7 +218,7 @@ func (h *history) pollBefore(k int) int {
 
 func que5(h *history, j *judge) {
 	for k := range h.callbacks {
-		if c := &h.callbacks[k]; isPoll(c.kind) && !h.expect().skipped[k] {
+		if c := &h.callbacks[k]; isPoll(c.kind) && !h.expect().skipped[k] && !h.losesLeftOver(k) {
 			j.expect(sameTags(drainedBy(c), h.expect().polls[k]), h.lastQueued(c.begin), c.begin, "a poll does not drain what is queued, in order and by its mode")
 		}
 	}
@@ -239,16 +239,33 @@ func (h *history) lastQueued(before int) int {
 func que6(h *history, j *judge) {
 	for k := range h.runs {
 		first := h.firstPoll(k)
-		if first == none || h.expect().skipped[first] || len(h.expect().polls[first]) == 0 {
-			continue
+		if queued := h.leftOver(first); queued != none {
+			j.expect(!h.losesLeftOver(first), queued, h.cb(first).begin, "a message that was left when a run ended is no longer queued")
 		}
-		queued := h.lastQueued(h.runs[k].begin)
-		if queued == none || k == 0 || queued < h.runs[k-1].begin {
-			continue
-		}
-		c := h.cb(first)
-		j.expect(len(drainedBy(c)) > 0, queued, c.begin, "a message that was left when a run ended is no longer queued")
 	}
+}
+
+// leftOver is where a message was queued that was left when a run ended, and that
+// a poll should drain as the first of the next run; none if there is no such.
+func (h *history) leftOver(poll int) int {
+	if poll == none || h.expect().skipped[poll] || len(h.expect().polls[poll]) == 0 {
+		return none
+	}
+	run := h.cb(poll).run
+	if run <= 0 || h.firstPoll(run) != poll {
+		return none
+	}
+	queued := h.lastQueued(h.runs[run].begin)
+	if queued == none || queued < h.runs[run-1].begin {
+		return none
+	}
+	return queued
+}
+
+// losesLeftOver reports whether a poll finds nothing although a message was left.
+// That is for QUE-6 to say.
+func (h *history) losesLeftOver(poll int) bool {
+	return h.leftOver(poll) != none && len(drainedBy(h.cb(poll))) == 0
 }
 
 // firstPoll is the first poll of steering in a run, or none.
@@ -302,6 +319,20 @@ func (h *history) expectSteeringLast(j *judge, r *run, steering []*trace.Message
 	}
 	for n, m := range steering {
 		i := started[prompts+n]
-		j.expect(sameTag(m, h.event(i).Message), r.begin, i, "steering does not come after the prompts")
+		last := sameTag(m, h.event(i).Message)
+		if !last {
+			i = h.startOf(m, started, i)
+		}
+		j.expect(last, r.begin, i, "steering does not come after the prompts")
 	}
+}
+
+// startOf is the first of some message_starts that is of a message, or otherwise.
+func (h *history) startOf(m *trace.Message, started []int, otherwise int) int {
+	for _, i := range started {
+		if sameTag(m, h.event(i).Message) {
+			return i
+		}
+	}
+	return otherwise
 }

@@ -287,7 +287,7 @@ func tool7(h *history, j *judge) {
 		if !c.alone || c.end == never || h.turnOf(c).truncated() {
 			continue
 		}
-		if h.refusal(c) == causeUnseen && c.execute != none {
+		if h.refusal(c) == causeUnseen && c.execute != none || h.abortedWhileAsked(c) {
 			continue
 		}
 		if h.refusal(c) == causeUnseen && h.turnOf(c).ran() && !h.abortedBy(h.turnOf(c), c.end) && h.surelyValid(c) {
@@ -302,6 +302,13 @@ func tool7(h *history, j *judge) {
 			j.expect(false, h.refusedAt(c), h.cb(c.after).begin, "afterToolCall is asked about a call that was refused")
 		}
 	}
+}
+
+// abortedWhileAsked reports whether the run was aborted while beforeToolCall was
+// asked about a call and nothing else was wrong with it. What becomes of it then
+// is for ABRT-3 to say.
+func (h *history) abortedWhileAsked(c *call) bool {
+	return h.since("0.75.4") && h.has(needA) && h.refusal(c) == causeUnseen && h.abortDuringHook(c) != never
 }
 
 // refusedAt is where a call was refused in its preparation.

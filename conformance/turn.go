@@ -90,11 +90,21 @@ func turn1(h *history, j *judge) {
 			case kind == agentEnd && open:
 				j.expect(false, last, i, "the run ends inside a turn")
 				open = false
-			case (kind.isMessage() || kind.isTool()) && !open && !h.isLate(i):
+			case (kind.isMessage() || kind.isTool()) && !open && !h.isLate(i) && !h.isLateResult(i):
 				j.expect(false, last, i, "an event lies outside a turn")
 			}
 		}
 	}
+}
+
+// isLateResult reports whether an event is of the result of a call whose turn has
+// ended. That is for TURN-3 to say.
+func (h *history) isLateResult(i int) bool {
+	if !h.places[i].event.isMessage() || !h.hasCall(i) {
+		return false
+	}
+	c := h.callAt(i)
+	return h.turnOf(c).end < i && (i == c.resultStart || i == c.resultEnd && c.resultStart != never)
 }
 
 func turn2(h *history, j *judge) {
@@ -119,11 +129,14 @@ func turn3(h *history, j *judge) {
 		if end == never || c.resultStart == never {
 			continue
 		}
-		if c.resultEnd == never {
+		switch {
+		case c.resultStart > end:
+			j.expect(false, end, c.resultStart, "a result starts after turn_end")
+		case c.resultEnd == never:
 			j.expect(false, c.resultStart, end, "turn_end comes before message_end of a result")
-			continue
+		default:
+			j.expect(c.resultEnd < end, end, c.resultEnd, "turn_end comes before message_end of a result")
 		}
-		j.expect(c.resultEnd < end, end, c.resultEnd, "turn_end comes before message_end of a result")
 	}
 }
 
@@ -135,9 +148,12 @@ func turn4(h *history, j *judge) {
 		}
 		results := h.event(t.end).ToolResults
 		last, same := t.answered, true
-		for _, i := range h.eventsIn(t.answered, t.end) {
+		for _, i := range h.eventsIn(t.answered, h.runOf(t).stop) {
 			m := h.event(i).Message
 			if h.places[i].event != messageEnd || m == nil || m.Role != trace.RoleToolResult {
+				continue
+			}
+			if i > t.end && (!h.isLateResult(i) || h.turnOf(h.callAt(i)) != t) {
 				continue
 			}
 			if last = i; len(results) == 0 || !sameTag(results[0], m) {

@@ -116,10 +116,10 @@ func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.noteCalls(ev)
-	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
 	if s.Scenario.Keep {
-		s.kept.event(s.events, ev, state)
+		state = s.kept.event(s.events, ev, state)
 	}
+	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
 	s.events++
 }
 

@@ -59,6 +59,8 @@ type Agent struct {
 	followUps queue
 	listeners listeners
 	active    *activeRun
+
+	abortDue bool // the next run is going to be aborted; only a defect does that
 }
 
 // activeRun is what there is as long as a run is active (RUN-4).
@@ -67,8 +69,11 @@ type activeRun struct {
 	cancel  context.CancelFunc
 	waiters []func() // who waits for idle
 
-	failed bool  // it broke outside the protocol; only defects ask for it
-	crash  error // with some defects: nothing can be told any more, because of this
+	// What only defects ask for.
+	failed  bool            // it broke outside the protocol
+	crash   error           // nothing can be told any more, because of this
+	hurried context.Context // done once the run has been aborted twice
+	hurry   func()
 }
 
 // The reasons to refuse.
@@ -157,6 +162,9 @@ func (a *Agent) BeginPrompt(messages []*trace.Message, done func(error)) error {
 	if a.defects.Has(CallersMessagesChanged) {
 		stamp(messages, a.rt.Now())
 	}
+	if a.defects.Has(ImagesDropped) {
+		prompts = withoutImages(prompts)
+	}
 	a.run(active, prompts, false, done)
 	return nil
 }
@@ -192,6 +200,9 @@ func (a *Agent) continuation() (prompts []*trace.Message, steered bool, err erro
 	if prompts = a.followUps.drain(); len(prompts) > 0 {
 		return prompts, false, nil
 	}
+	if a.defects.Has(ContinueAfterAnswer) {
+		return nil, false, nil
+	}
 	return nil, false, ErrLastAssistant
 }
 
@@ -204,7 +215,7 @@ func (a *Agent) BeginWaitForIdle(done func()) {
 		active.waiters = append(active.waiters, done)
 	}
 	a.mu.Unlock()
-	if active == nil {
+	if active == nil && !a.defects.Has(IdleWaitHangs) {
 		a.rt.Post(done)
 	}
 }
@@ -222,6 +233,7 @@ func (a *Agent) activate(check func() error) (*activeRun, error) {
 	}
 	active := &activeRun{}
 	active.ctx, active.cancel = context.WithCancel(context.Background())
+	a.burden(active)
 	a.active = active
 	failure := a.state.err
 	a.state.begin()
@@ -238,10 +250,10 @@ func (a *Agent) run(active *activeRun, prompts []*trace.Message, steered bool, d
 	c := a.state.context()
 	config := &Config{
 		Edition: a.edition, Model: a.state.model, Level: a.state.level, Stream: a.stream, Hooks: a.hooks,
-		ToolExecution: a.mode, APIKey: a.apiKey, Defects: a.defects, steered: a.steered,
+		ToolExecution: a.mode, APIKey: a.apiKey, Defects: a.defects, steered: a.steered, hurried: active.hurried,
 	}
 	a.mu.Unlock()
-	config.Steering = a.poll(&a.steering, trace.HookPollSteering, steered)
+	config.Steering = a.poll(&a.steering, trace.HookPollSteering, steered && !a.defects.Has(ContinuePollsAtOnce))
 	config.FollowUp = a.poll(&a.followUps, trace.HookPollFollowUp, false)
 	newRun(active.ctx, a.rt, c, config, a.process, func(err error) {
 		if err != nil {
@@ -282,7 +294,7 @@ func (a *Agent) poll(q *queue, name string, skip bool) func() ([]*trace.Message,
 func (a *Agent) process(ev *trace.Event) error {
 	reduced := !a.defects.Has(PendingAfterListeners)
 	a.mu.Lock()
-	a.state.reduce(ev, reduced)
+	a.reduce(ev, reduced)
 	active := a.active
 	a.mu.Unlock()
 	switch {
@@ -291,7 +303,7 @@ func (a *Agent) process(ev *trace.Event) error {
 	case active.crash != nil:
 		return active.crash
 	}
-	if ev.Type == trace.AgentEnd && a.defects.Has(IdleBeforeListeners) {
+	if a.neglects(ev) {
 		a.rt.Go(func() { _ = a.tell(active.ctx, ev) })
 		return nil
 	}
@@ -301,6 +313,7 @@ func (a *Agent) process(ev *trace.Event) error {
 		a.state.reducePending(ev)
 		a.mu.Unlock()
 	}
+	a.reduceLate(ev)
 	return err
 }
 
@@ -311,6 +324,8 @@ func (a *Agent) tell(ctx context.Context, ev *trace.Event) error {
 		ctx = nil
 	case a.defects.Has(ListenersAtOnce):
 		return a.tellAtOnce(ctx, ev)
+	case a.defects.Has(StartToldLate) && ev.Type == trace.ToolExecutionStart:
+		return a.tellLate(ctx, ev)
 	case a.defects.Has(UnsubscribeSkipsNext):
 		return a.tellByIndex(ctx, ev)
 	}
@@ -338,6 +353,9 @@ func (a *Agent) listenerAfter(number int) *subscription {
 // has the last word: the sequence stops, and its error is the prompt's.
 func (a *Agent) fail(active *activeRun, err error) error {
 	active.failed = true
+	if a.defects.Has(FailureUntold) {
+		return err
+	}
 	m := a.failureMessage(active, err)
 	for _, ev := range []*trace.Event{
 		{Type: trace.MessageStart, Message: m},
@@ -376,6 +394,7 @@ func (a *Agent) finish(active *activeRun) {
 		a.active = nil
 		pending := a.state.pending
 		a.state.end()
+		a.forget()
 		if active.failed && a.defects.Has(PendingKeptAfterFailure) {
 			a.state.pending = pending
 		}
@@ -423,10 +442,11 @@ func (a *Agent) Abort() {
 	active := a.active
 	a.mu.Unlock()
 	if active == nil {
+		a.abortLater()
 		return
 	}
-	if a.defects.Has(SecondAbortPanics) && active.ctx.Err() != nil {
-		active.crash = errClosedTwice
+	if active.ctx.Err() != nil {
+		a.abortAgain(active)
 	}
 	active.cancel()
 }
@@ -435,7 +455,7 @@ func (a *Agent) Abort() {
 func (a *Agent) Reset() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.active != nil {
+	if a.active != nil && !a.defects.Has(ResetDuringRun) {
 		return ErrBusy
 	}
 	a.state.reset(a.is.systemMessages)
@@ -448,7 +468,11 @@ func (a *Agent) Reset() error {
 func (a *Agent) Subscribe(l Listener) (unsubscribe func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.listeners.add(l)
+	if a.defects.Has(SubscribedTwice) {
+		a.listeners.put(l)
+	} else {
+		a.listeners.add(l)
+	}
 	return func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()

@@ -1,8 +1,6 @@
 package loop
 
 import (
-	"fmt"
-
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -60,8 +58,7 @@ func (r *run) truncated(message *trace.Message, calls []*trace.Block) (results [
 		if r.has(TruncatedHooked) {
 			c.prepare()
 		}
-		c.fail(fmt.Sprintf("The call of %q was not executed: the answer was cut off by the output limit, "+
-			"so its arguments may be incomplete. Please issue it again, in full.", block.Name))
+		c.fail(c.truncation())
 		c.isError = !r.has(TruncatedNotErrors)
 		if r.has(TruncatedUnanswered) {
 			if err := c.emitEnd(); err != nil {
@@ -107,7 +104,7 @@ func (r *run) sequential(message *trace.Message, blocks []*trace.Block) (results
 // results in source order (PAR-4, PAR-5).
 func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results []*trace.Message, terminate bool, err error) {
 	b := executions{of: r}
-	for _, block := range blocks {
+	for _, block := range r.inOrder(blocks) {
 		c := &call{run: r, message: message, block: block}
 		b.calls = append(b.calls, c)
 		if err := c.begin(); err != nil {

@@ -25,10 +25,12 @@ type call struct {
 	broken bool // a listener failed on one of its events
 
 	// What only defects ask for.
-	alone bool           // no other call of the batch runs meanwhile
-	ended bool           // its end is out
-	given *trace.Result  // what the tool gave, before afterToolCall
-	early *trace.Message // the result message, if it is out before its turn
+	alone   bool            // no other call of the batch runs meanwhile
+	ended   bool            // its end is out
+	given   *trace.Result   // what the tool gave, before afterToolCall
+	early   *trace.Message  // the result message, if it is out before its turn
+	listens bool            // the updates of its tool are taken in
+	backlog []*trace.Result // its updates that are told after its end
 }
 
 // The loop's own texts.
@@ -129,6 +131,7 @@ func (c *call) askBefore() error {
 		return err
 	case c.refusedAfterHook():
 		c.fail(textAborted)
+		c.isError = !c.run.has(AbortedCallNotError)
 	case answer != nil && answer.Block && !c.run.has(BlockedCallExecutes):
 		c.blockedBy(answer)
 	}
@@ -159,7 +162,7 @@ func (c *call) execute() error {
 	begun := c.run.now()
 	updates := &updates{call: c}
 	result, err := c.await(func() (*trace.Result, error) {
-		return c.tool.Execute(c.run.toolSignal(), Execution{ID: c.block.ID, Args: c.args, Call: c.block}, updates.report)
+		return c.tool.Execute(c.run.toolSignal(), Execution{ID: c.block.ID, Args: c.executed(), Call: c.block}, updates.report)
 	})
 	c.measure(begun)
 	if broken := updates.finish(err); broken != nil {
@@ -175,7 +178,7 @@ func (c *call) execute() error {
 		}
 	}
 	c.askAfter()
-	return nil
+	return updates.joinLate()
 }
 
 // executeAndEnd is what a call in parallel does in its own task.
@@ -234,7 +237,7 @@ func (c *call) take(result *trace.Result, err error) {
 
 // fail makes an error outcome of the loop's own (TOOL-18).
 func (c *call) fail(text string) {
-	c.result = &trace.Result{Content: trace.TextContent(text), Details: emptyObject}
+	c.result = &trace.Result{Content: trace.TextContent(text), Details: c.errorDetails(text)}
 	c.isError, c.done = true, true
 }
 
@@ -294,6 +297,9 @@ func given(v trace.Value) bool { return v != nil && v.Kind() != 'n' }
 // emitStart gives the arguments as the model gave them, not as they will be
 // used: they are all that is known by now (TOOL-5).
 func (c *call) emitStart() error {
+	if c.run.notes.started {
+		return nil
+	}
 	return c.run.emit(&trace.Event{
 		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.startArguments(),
 	})
@@ -301,8 +307,11 @@ func (c *call) emitStart() error {
 
 func (c *call) emitUpdate(partial *trace.Result) error {
 	c = c.run.updated(c)
+	if c.run.has(ProgressAsMessageUpdate) {
+		return c.run.emit(asUpdate(c.message, partial.Content))
+	}
 	return c.run.emit(&trace.Event{
-		Type: trace.ToolExecutionUpdate, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.updateArguments(),
+		Type: trace.ToolExecutionUpdate, ToolCallID: c.updateID(), ToolName: c.block.Name, Args: c.updateArguments(),
 		PartialResult: partial,
 	})
 }
@@ -316,10 +325,14 @@ func (c *call) emitEnd() error {
 	if c.isError {
 		isError = &yes
 	}
-	return c.run.emit(&trace.Event{
+	err := c.run.emit(&trace.Event{
 		Type: trace.ToolExecutionEnd, ToolCallID: c.block.ID, ToolName: c.block.Name,
 		Result: c.result, IsError: isError, DurationMs: c.durationMs,
 	})
+	if err == nil {
+		err = c.tellBacklog()
+	}
+	return err
 }
 
 // emitResult puts the outcome into the transcript: a card in a user interface
@@ -331,6 +344,10 @@ func (c *call) emitResult() (*trace.Message, error) {
 	m, err := c.resultMessage()
 	if err != nil {
 		return nil, err
+	}
+	if c.run.has(TurnEndBeforeResults) {
+		c.run.notes.untold = append(c.run.notes.untold, m)
+		return m, nil
 	}
 	if err := c.run.emitMessage(m); err != nil {
 		return nil, err
@@ -355,7 +372,7 @@ func (c *call) resultMessage() (*trace.Message, error) {
 	}
 	result := c.told()
 	m := &trace.Message{
-		Role: trace.RoleToolResult, ToolCallID: c.block.ID, ToolName: c.block.Name,
+		Role: trace.RoleToolResult, ToolCallID: c.answeredID(), ToolName: c.block.Name,
 		Content: result.Content, Details: result.Details, Usage: result.Usage, IsError: c.isError,
 		Timestamp: c.run.now().UnixMilli(),
 	}

@@ -196,5 +196,7 @@ type Config struct {
 	Steering, FollowUp func() ([]*trace.Message, error)
 	Defects            Defects
 
-	steered func() bool // whether steering is queued; only defects ask for it
+	// What only defects ask for.
+	steered func() bool     // whether steering is queued
+	hurried context.Context // done once the run has been aborted twice
 }

@@ -8,6 +8,35 @@ import "slices"
 // each, and names the rule that finds it.
 type Defect string
 
+// Runs and streams.
+const (
+	AgentStartMissing        Defect = "agent-start-missing-from-continuation"
+	TranscriptAtEnd          Defect = "whole-transcript-at-agent-end"
+	IdleWaitHangs            Defect = "wait-for-idle-hangs-when-idle"
+	FailureUntold            Defect = "failure-untold"
+	ContinueAfterAnswer      Defect = "continue-after-answer-accepted"
+	ContinuePollsAtOnce      Defect = "continue-polls-steering-at-once"
+	ContinuationRepeats      Defect = "continuation-repeats-last-message"
+	ImagesDropped            Defect = "images-dropped-from-prompt"
+	ResetDuringRun           Defect = "reset-during-run-accepted"
+	OnlyFirstPromptTold      Defect = "only-first-prompt-told"
+	ThinkingNotPassedOn      Defect = "thinking-not-passed-on"
+	LastEventKept            Defect = "last-event-kept"
+	BareAnswerUpdated        Defect = "bare-answer-updated"
+	SilentEndKeepsDraft      Defect = "silent-end-keeps-draft"
+	StreamReadAhead          Defect = "stream-read-ahead"
+	StartBeforeMessageEnd    Defect = "start-before-message-end"
+	ProgressAsMessageUpdate  Defect = "progress-as-message-update"
+	TurnEndBeforeResults     Defect = "turn-end-before-results"
+	ThinkingAskedAgain       Defect = "thinking-alone-asked-again"
+	FinishContinueIgnored    Defect = "finish-turn-continue-ignored"
+	StopReasonBelieved       Defect = "stop-reason-believed"
+	RawArgumentsExecuted     Defect = "raw-arguments-executed"
+	ResultUnderToolName      Defect = "result-under-tool-name"
+	ResultsReversedInContext Defect = "results-reversed-in-context"
+	ErrorsWithDetails        Defect = "errors-with-details"
+)
+
 // Order and batches.
 const (
 	ResultsInCompletionOrder     Defect = "results-in-completion-order"
@@ -138,6 +167,12 @@ const (
 )
 
 var knownDefects = []Defect{
+	AgentStartMissing, TranscriptAtEnd, IdleWaitHangs, FailureUntold, ContinueAfterAnswer, ContinuePollsAtOnce,
+	ContinuationRepeats, ImagesDropped, ResetDuringRun, OnlyFirstPromptTold, ThinkingNotPassedOn, LastEventKept,
+	BareAnswerUpdated, SilentEndKeepsDraft, StreamReadAhead, StartBeforeMessageEnd, ProgressAsMessageUpdate,
+	TurnEndBeforeResults, ThinkingAskedAgain, FinishContinueIgnored, StopReasonBelieved, RawArgumentsExecuted,
+	ResultUnderToolName, ResultsReversedInContext, ErrorsWithDetails,
+
 	ResultsInCompletionOrder, EndsInSourceOrder, TurnResultsSwapped, BeginsBeforeAllPrepared, ParallelOneByOne,
 	SequentialSettingIgnored, SequentialToolIgnored, OnlyFirstModeLookedAt, FirstFailureEndsBatch,
 	ResultsKeyedByTool, ResultsKeyedByID, ResultEndTwice, MessageStartMissing, TurnStartMissing,
@@ -172,7 +207,7 @@ var knownDefects = []Defect{
 }
 
 // KnownDefects are all defects that can be switched on.
-func KnownDefects() []Defect { return slices.Clone(knownDefects) }
+func KnownDefects() []Defect { return slices.Concat(knownDefects, moreDefects) }
 
 // Defects are the defects that are switched on; nil, as it should be, is none.
 type Defects []Defect

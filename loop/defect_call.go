@@ -18,8 +18,13 @@ var errNoContent = errors.New("panic: runtime error: the result has no content")
 
 // prepared comes after the preparation of a call: nothing happens.
 func (c *call) prepared() error {
+	before := c.run.notes.last
 	c.run.notes.note(c)
 	switch {
+	case c.run.has(FailureHidesReason) && c.done && before.failedBeside(c):
+		c.fail(textAfterFailure)
+	case c.run.has(UpdateWhenRefused) && c.done:
+		return c.emitUpdate(c.result)
 	case c.run.has(AfterHookForUnexecuted) && c.done:
 		c.askAfter()
 	case c.run.has(StartAgainAfterHook) && c.run.config.Hooks.BeforeToolCall != nil:
@@ -48,6 +53,30 @@ func (c *call) updateArguments() trace.Value {
 		return c.args
 	}
 	return c.block.Arguments
+}
+
+// executed are the prepared arguments.
+func (c *call) executed() trace.Value {
+	if c.run.has(RawArgumentsExecuted) {
+		return c.block.Arguments
+	}
+	return c.args
+}
+
+// errorDetails are empty.
+func (c *call) errorDetails(text string) trace.Value {
+	if c.run.has(ErrorsWithDetails) {
+		return withMember(nil, "error", quoted(text))
+	}
+	return emptyObject
+}
+
+// answeredID is the id of the call.
+func (c *call) answeredID() string {
+	if c.run.has(ResultUnderToolName) {
+		return c.block.Name
+	}
+	return c.block.ID
 }
 
 // hookContext is the run's context.
@@ -106,7 +135,11 @@ func merged(into, from trace.Value) trace.Value {
 func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, error) {
 	switch {
 	case c.run.has(AbortDropsTool):
-		return c.awaitUntilAbort(execute)
+		return c.awaitUntil(c.run.ctx, execute)
+	case c.run.has(SecondAbortDropsTool) && c.run.config.hurried != nil:
+		return c.awaitUntil(c.run.config.hurried, execute)
+	case c.run.has(EarlyUpdateLost):
+		c.run.rt.Go(c.listenLater)
 	case c.run.has(RaceOnResults):
 		return ask(c.run, func() (*trace.Result, error) {
 			c.run.notes.results = append(c.run.notes.results, c.result) // its place, taken outside of loop code
@@ -120,10 +153,10 @@ func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, erro
 	return result, err
 }
 
-// awaitUntilAbort waits for the tool only until the run is aborted.
-func (c *call) awaitUntilAbort(execute func() (*trace.Result, error)) (result *trace.Result, err error) {
+// awaitUntil waits for the tool only until the context is done.
+func (c *call) awaitUntil(hurried context.Context, execute func() (*trace.Result, error)) (result *trace.Result, err error) {
 	err = fmt.Errorf("%s", textAborted)
-	ctx, cancel := context.WithCancel(c.run.ctx)
+	ctx, cancel := context.WithCancel(hurried)
 	defer cancel()
 	c.run.rt.Go(func() {
 		r, e := ask(c.run, execute)

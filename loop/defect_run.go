@@ -17,6 +17,9 @@ type notes struct {
 	buffered   *updates                 // whose update waits in the one buffer
 	buffer     *trace.Result            // that update
 	results    []*trace.Result
+	key        *string          // that was looked up
+	untold     []*trace.Message // results that are told after turn_end
+	started    bool             // the starts of a message's calls are out
 }
 
 // note takes in that a call has been begun.
@@ -55,6 +58,87 @@ func (r *run) now() time.Time {
 		return time.Now()
 	}
 	return r.rt.Now()
+}
+
+// opening are agent_start and the first turn_start.
+func (r *run) opening(prompts []*trace.Message) []*trace.Event {
+	turn := &trace.Event{Type: trace.TurnStart}
+	if r.has(AgentStartMissing) && prompts == nil {
+		return []*trace.Event{turn}
+	}
+	return []*trace.Event{{Type: trace.AgentStart}, turn}
+}
+
+// toldFirst are the messages that a run begins by telling of: the prompts.
+func (r *run) toldFirst(prompts []*trace.Message) []*trace.Message {
+	n := len(r.context.Messages)
+	switch {
+	case prompts == nil && n > 0 && r.has(ContinuationRepeats):
+		return r.context.Messages[n-1:]
+	case len(prompts) > 1 && r.has(OnlyFirstPromptTold):
+		return prompts[:1]
+	}
+	return prompts
+}
+
+// toldLast are the messages of agent_end: those that the run has added.
+func (r *run) toldLast() []*trace.Message {
+	if r.has(TranscriptAtEnd) {
+		return slices.Clip(r.context.Messages)
+	}
+	return slices.Clip(r.added)
+}
+
+// withoutImages are the messages with nothing but their text and calls.
+func withoutImages(messages []*trace.Message) (kept []*trace.Message) {
+	for _, m := range messages {
+		without := *m
+		without.Content.Blocks = slices.DeleteFunc(slices.Clone(m.Content.Blocks), func(b trace.Block) bool {
+			return b.Type == trace.BlockImage
+		})
+		kept = append(kept, &without)
+	}
+	return kept
+}
+
+// believed are the calls of a message that are answered: all, whatever its stop
+// reason says.
+func (r *run) believed(m *trace.Message) []*trace.Block {
+	if r.has(StopReasonBelieved) && m.StopReason == trace.StopStop {
+		return nil
+	}
+	return m.ToolCalls()
+}
+
+// thinksOn reports whether a message without text and calls is no answer: it is
+// one.
+func (r *run) thinksOn(t *turn) bool {
+	return r.has(ThinkingAskedAgain) && len(t.results) == 0 && t.message.Content.PlainText() == ""
+}
+
+// reorder comes when the results of a batch have joined the context: nothing
+// happens.
+func (r *run) reorder(results int) {
+	n := len(r.context.Messages)
+	switch {
+	case r.has(LastResultMissingFromContext):
+		r.context.Messages = r.context.Messages[:n-1]
+	case r.has(ResultsReversedInContext):
+		slices.Reverse(r.context.Messages[n-results:])
+	case r.has(FailedResultsNotTold):
+		r.context.Messages = append(r.context.Messages[:n-results], withoutErrors(r.context.Messages[n-results:])...)
+	}
+}
+
+// tellLateResults tells of the results that were held back: none.
+func (r *run) tellLateResults() error {
+	for _, m := range r.notes.untold {
+		if err := r.emitMessage(m); err != nil {
+			return err
+		}
+	}
+	r.notes.untold = nil
+	return nil
 }
 
 // turnResults are the turn's results.

@@ -21,7 +21,8 @@ func (u *updates) open() bool {
 // lost reports whether an update in time is lost: it is not.
 func (u *updates) lost() bool {
 	r := u.call.run
-	return r.has(OneGateForBatch) && r.notes.gateClosed || r.has(UpdateDroppedAfterAbort) && r.aborted()
+	return r.has(OneGateForBatch) && r.notes.gateClosed || r.has(UpdateDroppedAfterAbort) && r.aborted() ||
+		r.has(EarlyUpdateLost) && !u.call.listens
 }
 
 // held reports whether an update is not delivered now: it is.
@@ -33,6 +34,9 @@ func (u *updates) held(partial *trace.Result) bool {
 			u.first = partial
 			return true
 		}
+	case r.has(UpdateAfterEnd):
+		u.call.backlog = append(u.call.backlog, partial)
+		return true
 	case r.has(OneThrottleBuffer):
 		r.notes.buffered, r.notes.buffer = u, partial
 		return true

@@ -29,9 +29,12 @@ type listeners struct {
 }
 
 func (ls *listeners) add(l Listener) {
-	if ls.index(l) >= 0 {
-		return
+	if ls.index(l) < 0 {
+		ls.put(l)
 	}
+}
+
+func (ls *listeners) put(l Listener) {
 	ls.last++
 	ls.subscribed = append(ls.subscribed, &subscription{number: ls.last, listen: l})
 }

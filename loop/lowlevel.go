@@ -99,14 +99,14 @@ func waited[T any](begin func(done func(T, error)) error) (T, error) {
 // Events is the bare loop as a plain stream of events, without back pressure: a
 // slow reader does not hold it back (LIS-5).
 func Events(ctx context.Context, rt Runtime, prompts []*trace.Message, c Context, config *Config) *EventStream {
-	s := newEventStream(rt)
+	s := newEventStream(rt, config)
 	Begin(ctx, rt, prompts, c, config, s.push, nil)
 	return s
 }
 
 // ContinueEvents is [Events] for a continuation.
 func ContinueEvents(ctx context.Context, rt Runtime, c *Context, config *Config) (*EventStream, error) {
-	s := newEventStream(rt)
+	s := newEventStream(rt, config)
 	if err := BeginContinue(ctx, rt, c, config, s.push, nil); err != nil {
 		return nil, err
 	}
@@ -125,10 +125,11 @@ type EventStream struct {
 	arrived chan struct{} // holds a token if something has come since a reader last looked
 	reader  func(*trace.Event)
 	reading bool
+	held    bool // the loop waits for the reader; only a defect does
 }
 
-func newEventStream(rt Runtime) *EventStream {
-	return &EventStream{rt: rt, arrived: make(chan struct{}, 1)}
+func newEventStream(rt Runtime, config *Config) *EventStream {
+	return &EventStream{rt: rt, arrived: make(chan struct{}, 1), held: config.Defects.Has(StreamHeldByReader)}
 }
 
 // Next waits for the next event. It is nil after the last, or when ctx is done.
@@ -152,14 +153,20 @@ func (s *EventStream) Next(ctx context.Context) *trace.Event {
 func (s *EventStream) Each(f func(*trace.Event)) {
 	s.rt.Post(func() {
 		s.reader = f
-		s.read()
+		if !s.held {
+			s.read()
+		}
 	})
 }
 
 // push takes an event from the loop. What comes after agent_end is dropped.
 func (s *EventStream) push(ev *trace.Event) error {
 	s.put(ev)
-	if s.reader != nil && !s.reading {
+	switch {
+	case s.reader == nil:
+	case s.held:
+		s.read()
+	case !s.reading:
 		s.rt.Go(s.read)
 	}
 	return nil

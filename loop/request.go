@@ -74,8 +74,8 @@ func (r *run) key() (string, error) {
 	if lookUp == nil {
 		return r.config.APIKey, nil
 	}
-	key, err := ask(r, func() (string, error) { return lookUp(r.model.Provider) })
-	if key == "" {
+	key, err := ask(r, func() (string, error) { return r.lookUp(lookUp) })
+	if key == "" || r.has(ConfiguredKeyWins) && r.config.APIKey != "" {
 		key = r.config.APIKey
 	}
 	return key, err
@@ -98,6 +98,9 @@ type assistant struct {
 	stream  Stream
 	context *Context
 	begun   bool // message_start is out
+
+	last  *trace.StreamEvent // the event that ended the stream, if one did; only defects ask for it
+	ahead *trace.StreamEvent // an event that was read too early; only with a defect
 }
 
 // read passes the stream on, event by event. The next event is only asked for
@@ -110,6 +113,7 @@ func (a *assistant) read() (*trace.Message, error) {
 			return nil, err // a message that was begun stays open (edge 4)
 		}
 		if ev == nil || ev.Type == trace.StreamDone || ev.Type == trace.StreamError {
+			a.last = ev
 			return a.finish()
 		}
 		if err := a.pass(ev); err != nil {
@@ -120,6 +124,10 @@ func (a *assistant) read() (*trace.Message, error) {
 
 // next is the next event, or nil at the end of the stream.
 func (a *assistant) next() (*trace.StreamEvent, error) {
+	if ev := a.ahead; ev != nil {
+		a.ahead = nil
+		return ev, nil
+	}
 	return ask(a.run, func() (*trace.StreamEvent, error) {
 		ev, ok, err := a.stream.Next()
 		if !ok {
@@ -143,7 +151,7 @@ func (a *assistant) pass(ev *trace.StreamEvent) error {
 			*a.context.Messages[len(a.context.Messages)-1] = *ev.Partial
 		}
 		a.replaceLast(ev.Partial)
-		return a.run.emit(&trace.Event{Type: trace.MessageUpdate, Message: ev.Partial, StreamEvent: ev})
+		return a.emitUpdate(&trace.Event{Type: trace.MessageUpdate, Message: ev.Partial, StreamEvent: ev})
 	}
 	return nil
 }
@@ -151,9 +159,12 @@ func (a *assistant) pass(ev *trace.StreamEvent) error {
 // finish completes the message from the stream's result, which alone counts
 // (MSG-4). A stream without start gets its message_start here (MSG-5).
 func (a *assistant) finish() (*trace.Message, error) {
-	final, err := ask(a.run, a.stream.Result)
+	final, err := ask(a.run, a.result)
 	if err != nil {
 		return nil, err
+	}
+	if a.run.has(AbortHangsOnModel) && a.run.aborted() {
+		a.run.hang()
 	}
 	final = a.run.withLevel(final)
 	if a.begun {
@@ -163,6 +174,9 @@ func (a *assistant) finish() (*trace.Message, error) {
 		if err := a.emitStart(final); err != nil {
 			return nil, err
 		}
+	}
+	if err := a.emitEarly(final); err != nil {
+		return nil, err
 	}
 	if a.run.has(PreparedBeforeListeners) {
 		return final, a.run.endWhilePreparing(final)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -76,10 +75,15 @@ func (r *run) main(prompts []*trace.Message) error {
 		prompts = r.declareTools(prompts)
 	}
 	r.add(prompts...)
-	if err := r.emitAll(&trace.Event{Type: trace.AgentStart}, &trace.Event{Type: trace.TurnStart}); err != nil {
+	if err := r.emitAll(r.opening(prompts)...); err != nil {
 		return err
 	}
-	for _, m := range prompts {
+	if r.has(SteeringBeforePrompts) {
+		if err := r.steerNow(); err != nil {
+			return err
+		}
+	}
+	for _, m := range r.toldFirst(prompts) {
 		if err := r.emitMessage(m); err != nil {
 			return err
 		}
@@ -96,9 +100,9 @@ func (r *run) close() error {
 		return nil
 	}
 	aborted := r.aborted()
-	err := r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+	err := r.emit(&trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()})
 	if r.has(SecondEndingAfterAbort) && !aborted && r.aborted() {
-		return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: slices.Clip(r.added)})
+		return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()})
 	}
 	return err
 }

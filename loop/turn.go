@@ -18,7 +18,7 @@ type turn struct {
 
 // turns runs turn after turn until nothing asks for another one.
 func (r *run) turns() error {
-	queued, err := r.poll(r.config.Steering) // typed while the run was about to begin (QUE-2)
+	queued, err := r.poll(r.firstSteering()) // typed while the run was about to begin (QUE-2)
 	if err != nil {
 		return err
 	}
@@ -127,7 +127,7 @@ func (r *run) oneTurn() (*turn, error) {
 	}
 	r.added = append(r.added, message)
 	t := &turn{message: message, results: []*trace.Message{}}
-	calls := message.ToolCalls()
+	calls := r.believed(message)
 	if len(calls) == 0 || r.failed(t) {
 		return t, nil
 	}
@@ -142,9 +142,7 @@ func (r *run) oneTurn() (*turn, error) {
 	}
 	t.results, t.unanswered = results, !terminate
 	r.add(results...)
-	if r.has(LastResultMissingFromContext) {
-		r.context.Messages = r.context.Messages[:len(r.context.Messages)-1]
-	}
+	r.reorder(len(results))
 	return t, nil
 }
 
@@ -168,20 +166,20 @@ func (r *run) goOn(t *turn) (queued []*trace.Message, again bool, err error) {
 	if r.breaksOff(t) {
 		return nil, false, nil
 	}
-	if queued, err = r.poll(r.config.Steering); err != nil {
+	if queued, err = r.poll(r.steeringAfter(t)); err != nil {
 		return nil, false, err
 	}
 	if r.has(FollowUpBeforeResults) && len(queued) == 0 {
 		queued, err = r.poll(r.config.FollowUp)
 		return queued, t.unanswered || len(queued) > 0, err
 	}
-	if t.unanswered || len(queued) > 0 { // also if all results terminate (edge 7)
+	if t.unanswered || len(queued) > 0 || r.thinksOn(t) || r.writesOn(t) { // also if all results terminate (edge 7)
 		return queued, true, nil
 	}
 	if queued, err = r.poll(r.config.FollowUp); err != nil || r.has(FollowUpDropped) {
 		return nil, false, err
 	}
-	return queued, len(queued) > 0 || decision == DecisionContinue, nil
+	return queued, len(queued) > 0 || decision == DecisionContinue && !r.has(FinishContinueIgnored), nil
 }
 
 // closeTurn emits turn_end, with the hooks around it in the edition's order
@@ -219,7 +217,10 @@ func (r *run) emitTurnEnd(t *turn) error {
 	if r.has(AbortTurnEndMissing) && t.message.StopReason == trace.StopAborted {
 		return nil
 	}
-	return r.emit(&trace.Event{Type: trace.TurnEnd, Message: t.message, ToolResults: r.turnResults(t)})
+	if err := r.emit(&trace.Event{Type: trace.TurnEnd, Message: t.message, ToolResults: r.turnResults(t)}); err != nil {
+		return err
+	}
+	return r.tellLateResults()
 }
 
 func (r *run) contextOf(t *turn) TurnContext {

@@ -56,9 +56,14 @@ func (u *updates) fail(err error) {
 func (u *updates) finish(thrown error) error {
 	u.closed = !u.call.run.has(LateUpdateAccepted) && !(thrown != nil && u.call.run.has(GateOpenAfterThrow))
 	u.flush()
-	if u.call.run.has(UpdateNotAwaited) {
+	if u.hasty() {
 		return nil
 	}
+	return u.join()
+}
+
+// join waits until the deliveries that have begun are over.
+func (u *updates) join() error {
 	for _, join := range u.joins {
 		if u.broken != nil {
 			break

@@ -116,7 +116,7 @@ var damaged = []struct {
 	{"two", "drop 37", "TURN-3", 41},
 	{"two", "double 37", "TURN-4", 43},
 	{"two", "block 36-37 after 39", "PAR-4", 38},
-	{"two", "block 36-37 after 42", "TURN-1", 42},
+	{"two", "block 36-37 after 42", "TURN-3", 41},
 	{"two", "double 40", "TOOL-14", 41},
 	{"two", "drop 41", "TURN-4", 41},
 	{"two", "swap 41", "TURN-3", 42},

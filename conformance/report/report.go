@@ -6,6 +6,7 @@ package report
 import (
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness/trace"
+	"slices"
 )
 
 // Schema is the name and version of the JSON form.
@@ -183,6 +184,27 @@ func (r *Report) Broken(level conformance.Level) []Finding {
 		}
 	}
 	return found
+}
+
+// First is the finding that names what is wrong: of those of the highest level
+// the first in the trace, and of several at one place the first in the catalogue,
+// in whose order findings come. It is nil if there is none.
+func (r *Report) First() *Finding {
+	for _, level := range [...]conformance.Level{conformance.Must, conformance.Should, conformance.Robust} {
+		if broken := r.Broken(level); len(broken) > 0 {
+			first := slices.MinFunc(broken, func(a, b Finding) int { return a.position() - b.position() })
+			return &first
+		}
+	}
+	return nil
+}
+
+// position is the entry at which it became evident that the rule is broken.
+func (f *Finding) position() int {
+	if len(f.Entries) == 0 {
+		return 0
+	}
+	return f.Entries[len(f.Entries)-1]
 }
 
 // Unexpected are the schedules without a verdict that were not expected.

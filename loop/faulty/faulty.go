@@ -45,7 +45,7 @@ func Lookup(name string) (Mutant, error) {
 }
 
 // all is the whole list, made once.
-var all = slices.Concat(order, updates, truncation, abort, errorsAndHooks, queuesAndState)
+var all = slices.Concat(runsAndStreams, order, updates, truncation, abort, errorsAndHooks, queuesAndState, more)
 
 // mutant is one that any driver shows in the default edition.
 func mutant(d loop.Defect, rule, story string) Mutant {

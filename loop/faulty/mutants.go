@@ -5,6 +5,35 @@ import (
 	"github.com/pi-conform/pi-conform/loop"
 )
 
+// Runs and streams.
+var runsAndStreams = []Mutant{
+	mutant(loop.AgentStartMissing, "RUN-1", "A retry happens on a screen that still shows the last run as finished."),
+	mutant(loop.TranscriptAtEnd, "RUN-3", "Whoever stores what a run has added stores the whole conversation once more after each prompt."),
+	mutant(loop.IdleWaitHangs, "RUN-6", "A program that waits before it goes on, while nothing runs, waits for ever."),
+	mutant(loop.FailureUntold, "RUN-7", "A run that breaks just stops, and nothing says why there is no answer."),
+	mutant(loop.ContinueAfterAnswer, "RUN-9", "Pressing continue after an answer asks the model to answer itself."),
+	mutant(loop.ContinuePollsAtOnce, "RUN-10", "Two messages that were typed too late arrive together, although they were meant one by one."),
+	mutant(loop.ContinuationRepeats, "RUN-11", "After a retry the user's message stands there twice."),
+	mutant(loop.ImagesDropped, "RUN-12", "The user asks what is in a picture, and the model never sees it."),
+	mutant(loop.ResetDuringRun, "RUN-13", "A transcript that is cleared under a running loop begins with an answer to nothing."),
+	mutant(loop.OnlyFirstPromptTold, "MSG-8", "Of several messages that are sent together only the first is shown and stored, and the model answers all."),
+	mutant(loop.ThinkingNotPassedOn, "MSG-3", "While the model thinks nothing moves, and the user takes it for dead."),
+	mutant(loop.LastEventKept, "MSG-4", "What is stored is what the last event of the stream held, and not the answer that the provider stands by."),
+	mutant(loop.BareAnswerUpdated, "MSG-5", "An answer that came in one piece is shown twice by whoever appends what is streamed."),
+	mutant(loop.SilentEndKeepsDraft, "MSG-6", "A provider closes the connection without a last event, and the end of its answer is lost."),
+	mutant(loop.StreamReadAhead, "MSG-9", "A slow terminal does not hold the stream back, and text piles up in memory."),
+	mutant(loop.StartBeforeMessageEnd, "TOOL-2", "A card shows a command before the message that asks for it is stored."),
+	mutant(loop.ProgressAsMessageUpdate, "MSG-2", "The output of a tool is written into what the model says."),
+	mutant(loop.TurnEndBeforeResults, "TURN-3", "A turn that is shown as finished gains results afterwards."),
+	mutant(loop.ThinkingAskedAgain, "TURN-10", "A model that has nothing to say is asked again and again, and every time is paid for."),
+	mutant(loop.FinishContinueIgnored, "TURN-12", "A program says that the work is not done yet, and the run ends.").inEdition(edition.V16),
+	mutant(loop.StopReasonBelieved, "TURN-13", "A provider gives the wrong stop reason, and the calls of its answer are never run."),
+	mutant(loop.RawArgumentsExecuted, "TOOL-6", "The user allows one command, and another is run."),
+	mutant(loop.ResultUnderToolName, "TOOL-14", "A result names the tool in the place of the call, and the provider refuses the next request."),
+	mutant(loop.ResultsReversedInContext, "TOOL-15", "A provider that wants results in the order of the calls refuses the request."),
+	mutant(loop.ErrorsWithDetails, "TOOL-18", "A card that draws the details of a tool stumbles over those of an error that the loop made."),
+}
+
 // Order and batches.
 var order = []Mutant{
 	mutant(loop.ResultsInCompletionOrder, "PAR-4", "The transcript depends on which tool was quicker, so that caches miss and stored sessions differ."),

@@ -105,7 +105,7 @@ func (x *Execution) advance(from, to stage) bool {
 // as if nothing had been reported.
 func (x *Execution) ReportProgress(v View) (accepted bool, err error) {
 	ds := x.registry.defects
-	me := goroutine()
+	me := sync.OnceValue(goroutine) // which takes longer than all the rest
 	if ok, err := x.open(me); !ok && !(x.registry.policy.InvalidFirst && err == nil) {
 		return false, err // the closed check comes first (PROG-12)
 	}
@@ -123,24 +123,25 @@ func (x *Execution) ReportProgress(v View) (accepted bool, err error) {
 	if len(observers) == 0 && x.registry.policy.Unobserved == UnobservedDeclined {
 		return false, nil
 	}
-	if ok, err := x.enter(me); !ok {
-		return false, err // the boundary was crossed meanwhile (PROG-5)
+	if ok, err := x.enter(me, len(observers) > 0); !ok || len(observers) == 0 {
+		return ok, err // not ok: the boundary was crossed meanwhile (PROG-5)
 	}
-	defer x.leave(me)
+	defer x.leave(me())
 	x.round(observers, v)
 	return true, nil
 }
 
 // open reports whether a goroutine may report now.
-func (x *Execution) open(me uint64) (bool, error) {
+func (x *Execution) open(me func() uint64) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.accepts(me)
 }
 
 // accepts is open, with the lock held.
-func (x *Execution) accepts(me uint64) (bool, error) {
+func (x *Execution) accepts(me func() uint64) (bool, error) {
 	ds := x.registry.defects
+	inside := len(x.rounds) > 0 && x.rounds[me()] > 0
 	switch {
 	case (x.stage >= closed || x.shut) && !ds.Has(AcceptedAfterFinalize):
 		return false, nil // (PROG-4)
@@ -148,17 +149,17 @@ func (x *Execution) accepts(me uint64) (bool, error) {
 		return false, ErrNotRunning // (PROG-12)
 	case x.identity.Parent != 0 && x.registry.policy.Nested == NestedRefused:
 		return false, ErrNested
-	case x.rounds[me] > 0 && x.registry.policy.Reentrant == ReentrantDeclined:
+	case inside && x.registry.policy.Reentrant == ReentrantDeclined:
 		return false, nil
-	case x.rounds[me] > 0:
+	case inside:
 		return false, ErrReentrant
 	}
 	return true, nil
 }
 
-// enter begins a round, unless the boundary was crossed. From here on finalize
-// waits (PROG-3).
-func (x *Execution) enter(me uint64) (bool, error) {
+// enter begins a round, if there is to be one, unless the boundary was crossed.
+// From here on finalize waits (PROG-3).
+func (x *Execution) enter(me func() uint64, round bool) (bool, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.registry.defects.Has(GateCheckedTooEarly) {
@@ -166,7 +167,9 @@ func (x *Execution) enter(me uint64) (bool, error) {
 			return false, err
 		}
 	}
-	x.rounds[me]++
+	if round {
+		x.rounds[me()]++
+	}
 	return true, nil
 }
 
@@ -192,9 +195,9 @@ func (x *Execution) round(observers []*subscription, v View) {
 	if ds.Has(ProgressStored) && x.identity.shown(nil) {
 		_ = x.registry.durable(Durable{Kind: "tool/progress", Agent: x.identity.Agent, Call: x.identity.Call, Args: v.JSON()})
 	}
-	for _, s := range observers {
+	for k, s := range observers {
 		own := v
-		if !ds.Has(ViewNotCopied) && !ds.Has(CopySharedByObservers) {
+		if !(ds.Has(ViewNotCopied) && k == 0) && !ds.Has(CopySharedByObservers) {
 			own = v.copied() // (PROG-2)
 		}
 		err := recovered(func() error { return s.observe(Observation{Identity: identity, View: own}) })
@@ -256,7 +259,7 @@ func (x *Execution) Close() bool {
 	if first {
 		x.stage = closed
 	}
-	wait := x.others(goroutine()) && !x.registry.defects.Has(FinalizeDoesNotWait)
+	wait := x.others() && !x.registry.defects.Has(FinalizeDoesNotWait)
 	if wait && x.idle == nil {
 		x.idle = make(chan struct{})
 	}
@@ -268,8 +271,9 @@ func (x *Execution) Close() bool {
 	return first
 }
 
-// others reports whether rounds are under way on which me may wait.
-func (x *Execution) others(me uint64) bool { return len(x.rounds) > 0 && x.rounds[me] == 0 }
+// others reports whether rounds are under way on which the caller may wait: none
+// of them is its own.
+func (x *Execution) others() bool { return len(x.rounds) > 0 && x.rounds[goroutine()] == 0 }
 
 // Finish tells observers of the result and stores it. The boundary is behind it.
 func (x *Execution) Finish(o Outcome) Outcome {

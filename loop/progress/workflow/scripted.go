@@ -120,7 +120,7 @@ func (e *Scripted) Start(_ context.Context, job Job) (string, error) {
 	e.mu.Unlock()
 	e.play(r, now)
 	if script.Fails != "" {
-		e.finish(r)
+		e.forget(r)
 		return "", errors.New(script.Fails)
 	}
 	return r.id, nil
@@ -164,9 +164,11 @@ func (e *Scripted) due(r *run, now time.Duration) (*Event, []*listener) {
 	return &ev, e.listeners
 }
 
-func (e *Scripted) finish(r *run) {
+// forget ends a run, whether or not it has played all of its script.
+func (e *Scripted) forget(r *run) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	delete(e.runs, r.id)
 	if !r.over {
 		r.over = true
 		close(r.done)
@@ -201,10 +203,7 @@ func (e *Scripted) Wait(ctx context.Context, id string) (Result, error) {
 		return Result{}, errRun
 	}
 	err := e.await(ctx, r.done)
-	e.finish(r)
-	e.mu.Lock()
-	delete(e.runs, id)
-	e.mu.Unlock()
+	e.forget(r)
 	if err != nil {
 		return Result{}, err
 	}

@@ -55,12 +55,12 @@ type Mutant struct {
 	Rule       string          `json:"rule"` // that has to find it first
 	Equivalent string          `json:"equivalent,omitempty"`
 	Racy       bool            `json:"racy,omitempty"` // only goroutines with the race detector show it; not counted here
-	Killed     bool            `json:"killed"`         // by its rule, as the first MUST finding of a schedule
+	Killed     bool            `json:"killed"`         // by its rule, as the first finding of a schedule
 	Case       string          `json:"case,omitempty"`
 	Edition    edition.Edition `json:"edition,omitempty"`
 	Cases      int             `json:"cases"`     // run up to the kill, in all if there was none
 	Schedules  int             `json:"schedules"` // the same
-	Findings   []string        `json:"findings"`  // MUST rules that it broke in any schedule
+	Findings   []string        `json:"findings"`  // MUST rules that it broke in any schedule, and its own
 }
 
 // Rule is what one rule was worth.
@@ -232,34 +232,18 @@ func (h *hunter) run(ctx context.Context, c *harness.CaseFile, e edition.Edition
 	if err != nil || rec == nil {
 		return err
 	}
-	broken := rep.Broken(conformance.Must)
-	for _, f := range broken {
+	for _, f := range rep.Broken(conformance.Must) {
 		h.see(f.Rule)
 	}
 	h.mutant.Schedules++
 	if n == 0 {
 		h.mutant.Cases++
 	}
-	if first(broken) == h.mutant.Rule {
+	if f := rep.First(); f != nil && f.Rule == h.mutant.Rule && f.Level != conformance.Robust {
+		h.see(f.Rule) // also if it is no MUST rule, and none is broken
 		h.mutant.Killed, h.mutant.Case, h.mutant.Edition = true, c.Name, e
 	}
 	return nil
-}
-
-// first is the rule that was broken first in the trace. Of several at one place
-// it is the first in the catalogue, in whose order the findings come.
-func first(broken []report.Finding) string {
-	rule, at := "", -1
-	for _, f := range broken {
-		position := 0
-		if len(f.Entries) > 0 {
-			position = f.Entries[len(f.Entries)-1]
-		}
-		if at < 0 || position < at {
-			rule, at = f.Rule, position
-		}
-	}
-	return rule
 }
 
 // look notes the rules that a trace alone shows to be broken.
