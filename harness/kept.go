@@ -28,9 +28,7 @@ type keptList struct{ list, was []*trace.Message }
 // callersList stands in a retained entry for the lists that the loop was given.
 const callersList = -1
 
-// event keeps what there is of an event, and gives the state as it is now,
-// whatever becomes of the lists in it.
-func (k *kept) event(n int, ev *trace.Event, state *trace.State) *trace.State {
+func (k *kept) event(n int, ev *trace.Event, state *trace.State) {
 	e := keptEvent{n: n, message: ev.Message}
 	if ev.Message != nil {
 		e.was = *ev.Message
@@ -38,12 +36,18 @@ func (k *kept) event(n int, ev *trace.Event, state *trace.State) *trace.State {
 	}
 	if state != nil {
 		e.pending, e.were = state.Pending, slices.Clone(state.Pending)
-		now := *state
-		now.Pending = e.were
-		state = &now
 	}
 	k.events = append(k.events, e)
-	return state
+}
+
+// asItIs is the state as it is now, whatever a loop may do to the list in it later.
+func asItIs(state *trace.State) *trace.State {
+	if state == nil || len(state.Pending) == 0 {
+		return state
+	}
+	now := *state
+	now.Pending = slices.Clone(state.Pending)
+	return &now
 }
 
 // list keeps a list of messages that is handed to the loop.

@@ -117,9 +117,9 @@ func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	defer s.mu.Unlock()
 	s.noteCalls(ev)
 	if s.Scenario.Keep {
-		state = s.kept.event(s.events, ev, state)
+		s.kept.event(s.events, ev, state)
 	}
-	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: state})
+	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: asItIs(state)})
 	s.events++
 }
 

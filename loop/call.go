@@ -29,6 +29,7 @@ type call struct {
 	ended   bool            // its end is out
 	given   *trace.Result   // what the tool gave, before afterToolCall
 	early   *trace.Message  // the result message, if it is out before its turn
+	lost    bool            // it is given up, and gets neither end nor result
 	listens bool            // the updates of its tool are taken in
 	backlog []*trace.Result // its updates that are told after its end
 }
@@ -327,7 +328,7 @@ func (c *call) emitEnd() error {
 	}
 	err := c.run.emit(&trace.Event{
 		Type: trace.ToolExecutionEnd, ToolCallID: c.block.ID, ToolName: c.block.Name,
-		Result: c.result, IsError: isError, DurationMs: c.durationMs,
+		Result: c.result, IsError: isError, DurationMs: c.took(),
 	})
 	if err == nil {
 		err = c.tellBacklog()

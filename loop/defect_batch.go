@@ -17,6 +17,8 @@ func (b *executions) answered() []*call {
 		return onePerID(b.calls)
 	case b.of.has(FirstFailureEndsBatch):
 		return finished(b.calls)
+	case b.of.has(SlowUpdateLosesCall):
+		return notLost(b.calls)
 	case b.of.has(AbortedCallsLeftOut) && b.of.aborted():
 		return executed(b.calls)
 	}

@@ -96,6 +96,8 @@ func (c *call) endless() bool {
 		c.run.notes.keep(c)
 	case c.run.has(EndBeforeAfterHook):
 		return c.ended
+	case c.run.has(SlowUpdateLosesCall):
+		return c.lost
 	case c.run.has(NoEndForThrowingTool):
 		return c.tool != nil && c.isError
 	case c.run.has(NoEndForUnknownTool):

@@ -11,12 +11,14 @@ import (
 // Defects of rules that would have no other: what each rule finds, and no rule
 // before it.
 const (
+	DurationOfRefused        Defect = "duration-of-refused"
 	CallsBegunFromTheEnd     Defect = "calls-begun-from-the-end"
 	UpdateKeyedByTool        Defect = "update-keyed-by-tool"
 	FailureHidesReason       Defect = "failure-hides-reason"
 	UpdateAfterEnd           Defect = "update-after-end"
 	EarlyUpdateLost          Defect = "update-before-first-wait-lost"
 	UpdateWhenRefused        Defect = "update-when-refused"
+	SlowUpdateLosesCall      Defect = "slow-update-loses-call-after-abort"
 	AfterHookBeforeUpdates   Defect = "after-hook-before-updates"
 	TruncatedUnnamed         Defect = "truncated-unnamed"
 	TruncatedNotAskedAgain   Defect = "truncated-not-asked-again"
@@ -42,18 +44,20 @@ const (
 	KeyLookedUpOnce          Defect = "key-looked-up-once"
 	ConfiguredKeyWins        Defect = "configured-key-wins"
 	FailedResultsNotTold     Defect = "failed-results-not-told"
+	ToolsForgotten           Defect = "tools-forgotten-after-results"
 )
 
 var moreDefects = []Defect{
+	DurationOfRefused,
 	CallsBegunFromTheEnd, UpdateKeyedByTool, FailureHidesReason,
-	UpdateAfterEnd, EarlyUpdateLost, UpdateWhenRefused, AfterHookBeforeUpdates,
+	UpdateAfterEnd, EarlyUpdateLost, SlowUpdateLosesCall, UpdateWhenRefused, AfterHookBeforeUpdates,
 	TruncatedUnnamed, TruncatedNotAskedAgain, TruncatedAnswerContinued,
 	AbortedCallNotError, AbortedCallsLeftOut, AbortHangsOnModel, AbortKeptForNextRun, SecondAbortDropsTool,
 	LastPollMissing, QueuesClearedAtEnd, SteeringBeforePrompts,
 	MessagesAfterListeners, PendingClearedByAnyEnd, StreamingKeptAfterEnd, ResultsStoredTwice, IdleDuringAgentEnd,
 	PendingChangedInPlace,
 	StartToldLate, StreamHeldByReader, TurnEndNotAwaited, SubscribedTwice,
-	KeyLookedUpOnce, ConfiguredKeyWins, FailedResultsNotTold,
+	KeyLookedUpOnce, ConfiguredKeyWins, FailedResultsNotTold, ToolsForgotten,
 }
 
 // What these defects do. Without a defect each function is what the first
@@ -76,6 +80,23 @@ func executed(calls []*call) (kept []*call) {
 		}
 	}
 	return kept
+}
+
+func notLost(calls []*call) (kept []*call) {
+	for _, c := range calls {
+		if !c.lost {
+			kept = append(kept, c)
+		}
+	}
+	return kept
+}
+
+// took is how long the execution of the call took; nil if there was none.
+func (c *call) took() *int64 {
+	if c.durationMs == nil && c.run.is.durations && c.run.has(DurationOfRefused) {
+		return new(int64)
+	}
+	return c.durationMs
 }
 
 const textAfterFailure = "The call was left out, because the one before it has failed."
@@ -133,6 +154,12 @@ func (u *updates) hasty() bool {
 	return r.has(UpdateNotAwaited) || r.has(AfterHookBeforeUpdates)
 }
 
+// tired reports whether the call is given up because of a listener that is slow on
+// its updates: it is not.
+func (u *updates) tired() bool {
+	return u.telling > 0 && u.call.run.has(SlowUpdateLosesCall) && u.call.run.aborted()
+}
+
 // joinLate waits for the updates after the hook: there is nothing left to wait
 // for.
 func (u *updates) joinLate() error {
@@ -174,6 +201,15 @@ func (r *run) steeringAfter(t *turn) func() ([]*trace.Message, error) {
 // cut off: it is not.
 func (r *run) writesOn(t *turn) bool {
 	return r.has(TruncatedAnswerContinued) && t.message.StopReason == trace.StopLength
+}
+
+// tools are those that the model is told of: the context's.
+func (r *run) tools() []*Tool {
+	n := len(r.context.Messages)
+	if r.has(ToolsForgotten) && n > 0 && r.context.Messages[n-1].Role == trace.RoleToolResult {
+		return nil
+	}
+	return r.context.Tools
 }
 
 func withoutErrors(results []*trace.Message) []*trace.Message {

@@ -88,7 +88,7 @@ func (r *run) describe(request *Request) {
 		request.Tools = r.told.executable(request.Messages, r.context.Tools)
 		return
 	}
-	request.SystemPrompt, request.Tools = r.context.SystemPrompt, r.context.Tools
+	request.SystemPrompt, request.Tools = r.context.SystemPrompt, r.tools()
 }
 
 // assistant is the model's message while it is streamed. The context holds its

@@ -12,7 +12,9 @@ type updates struct {
 	joins  []func() // deliveries that have begun
 	broken error    // a listener's, on one of the updates
 
-	first *trace.Result // the first update; only defects ask for it
+	// What only defects ask for.
+	first   *trace.Result // the first update
+	telling int           // deliveries that are not over
 }
 
 // report is the tool's onUpdate; it may be called from anywhere, at any time.
@@ -33,9 +35,11 @@ func (u *updates) shut() bool { return u.closed && !u.open() || u.lost() }
 
 func (u *updates) deliver(partial *trace.Result) {
 	join := u.call.run.rt.Go(func() {
+		u.telling++
 		if err := u.call.emitUpdate(partial); err != nil {
 			u.fail(err)
 		}
+		u.telling--
 	})
 	u.joins = append(u.joins, join)
 }
@@ -56,6 +60,7 @@ func (u *updates) fail(err error) {
 func (u *updates) finish(thrown error) error {
 	u.closed = !u.call.run.has(LateUpdateAccepted) && !(thrown != nil && u.call.run.has(GateOpenAfterThrow))
 	u.flush()
+	u.call.lost = u.tired()
 	if u.hasty() {
 		return nil
 	}

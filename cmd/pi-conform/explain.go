@@ -11,6 +11,7 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
@@ -27,6 +28,9 @@ func (p *program) explainCommand() *cobra.Command {
 			return ruleIDs(), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if rule, ok := progress.Lookup(args[0]); ok {
+				return p.explainProgress(rule)
+			}
 			rule, err := conformance.Lookup(args[0])
 			if err != nil {
 				return exit.Usagef("%w; «pi-conform list rules» names the rules", err)

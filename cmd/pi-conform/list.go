@@ -10,6 +10,7 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
+	progresssuite "github.com/pi-conform/pi-conform/conformance/progress/suite"
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
@@ -130,13 +131,17 @@ func editionsOf(r *conformance.Rule) string {
 }
 
 func (p *program) listRules(pattern []string, asJSON bool) error {
+	channel := progressRules(pattern)
 	rules, err := conformance.Select(pattern...)
-	if err != nil {
+	if err != nil && len(channel) == 0 {
 		return exit.With(exit.Usage, err)
 	}
 	var infos []ruleInfo
 	for _, r := range rules {
 		infos = append(infos, infoOf(r))
+	}
+	for _, r := range channel {
+		infos = append(infos, progressInfo(r))
 	}
 	return listed(p, "rule", infos, func(r ruleInfo) string { return r.ID }, nil, asJSON, func(r ruleInfo) []string {
 		return []string{r.ID, string(r.Level), r.Sentence}
@@ -190,15 +195,23 @@ type mutantInfo struct {
 	Rule       string `json:"rule"`
 	Story      string `json:"story"`
 	Equivalent string `json:"equivalent,omitempty"`
+	Progress   bool   `json:"progress,omitzero"` // of the progress channel: selftest runs it, it is no subject
 }
 
 func (p *program) listMutants(pattern []string, asJSON bool) error {
 	var infos []mutantInfo
 	for _, m := range subjects.Mutants() {
-		infos = append(infos, mutantInfo{m.Name, m.Rule, m.Story, m.Equivalent})
+		infos = append(infos, mutantInfo{Name: m.Name, Rule: m.Rule, Story: m.Story, Equivalent: m.Equivalent})
+	}
+	for _, m := range progresssuite.Mutants() {
+		infos = append(infos, mutantInfo{Name: m.Name, Rule: m.Rule, Story: m.Story, Progress: true})
 	}
 	return listed(p, "mutant", infos, func(m mutantInfo) string { return m.Name }, pattern, asJSON, func(m mutantInfo) []string {
-		return []string{"mutant:" + m.Name, m.Rule, m.Story}
+		name := "mutant:" + m.Name
+		if m.Progress {
+			name = m.Name
+		}
+		return []string{name, m.Rule, m.Story}
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
 	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/harness/edition"
 )
 
@@ -34,6 +35,9 @@ func chosenRules(patterns []string, level string, e edition.Edition) ([]conforma
 func ruleIDs() []string {
 	var ids []string
 	for _, r := range conformance.Catalogue() {
+		ids = append(ids, r.ID)
+	}
+	for _, r := range progress.Rules() {
 		ids = append(ids, r.ID)
 	}
 	return ids

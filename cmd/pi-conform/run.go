@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,7 @@ import (
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
 )
 
 type runFlags struct {
@@ -197,13 +199,23 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 	if err != nil {
 		return nil, err
 	}
-	rep.Notes = append(rep.Notes, notes...)
+	rep.Notes = append(rep.Notes, append(notes, olderThanEdition(s)...)...)
 	labelLeaks(ctx, s, cases, rules, rep)
 	if f.repeat == 0 || ctx.Err() != nil {
 		return rep, nil
 	}
 	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, rules, f)...)
 	return rep, nil
+}
+
+// olderThanEdition says that a release is judged by what came after it.
+func olderThanEdition(s *subjects.Subject) []string {
+	release := edition.Edition(s.Driver.Info().Version)
+	if !strings.HasPrefix(s.Name, "pi@") || release == "" || release.AtLeast(s.Edition) {
+		return nil
+	}
+	return []string{fmt.Sprintf("judged by a later contract: %s is the first edition. What changed since: pi-conform list editions %s..%s",
+		s.Edition, release, s.Edition)}
 }
 
 func caseNames(cases []*harness.CaseFile) []string {

@@ -15,6 +15,7 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/mutation"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
 	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/progress/suite"
 )
 
 type selftestFlags struct {
@@ -50,21 +51,54 @@ func (p *program) selftest(ctx context.Context, f *selftestFlags) error {
 	if f.schedules < 0 {
 		return exit.Usagef("--schedules cannot be negative")
 	}
-	score, err := mutation.Measure(ctx, mutation.Options{
-		Families: families, Schedules: f.schedules, Seed: f.seed, Jobs: runtime.GOMAXPROCS(0),
-	})
+	score, err := measure(ctx, f, families)
 	if err != nil {
 		return err
 	}
 	if f.json {
 		err = p.writeJSON(score)
 	} else {
-		p.printScore(score)
+		p.printScores(score)
 	}
-	if err == nil && len(score.Short) > 0 {
+	if err == nil && score.falls() {
 		err = exit.Silently(exit.Broken)
 	}
 	return err
+}
+
+// scores are those of the loop and of the progress channel, as far as they were
+// asked for.
+type scores struct {
+	*mutation.Score
+	Progress *suite.Score `json:"progress,omitzero"`
+}
+
+func (s *scores) falls() bool {
+	return s.Score != nil && len(s.Score.Short) > 0 || s.Progress != nil && len(s.Progress.Short) > 0
+}
+
+func measure(ctx context.Context, f *selftestFlags, families []conformance.Family) (*scores, error) {
+	s := &scores{}
+	loop, channel := ofProgress(families)
+	var err error
+	if families == nil || loop != nil {
+		s.Score, err = mutation.Measure(ctx, mutation.Options{
+			Families: loop, Schedules: f.schedules, Seed: f.seed, Jobs: runtime.GOMAXPROCS(0),
+		})
+	}
+	if err == nil && (families == nil || channel != nil) {
+		s.Progress, err = measureProgress(ctx, channel)
+	}
+	return s, err
+}
+
+func (p *program) printScores(s *scores) {
+	if s.Progress != nil {
+		p.printProgress(s.Progress)
+	}
+	if s.Score != nil {
+		p.printScore(s.Score)
+	}
 }
 
 func parseFamilies(names []string) ([]conformance.Family, error) {
@@ -74,6 +108,7 @@ func parseFamilies(names []string) ([]conformance.Family, error) {
 			known = append(known, string(r.Family))
 		}
 	}
+	known = append(known, progressFamilies()...)
 	var families []conformance.Family
 	for _, name := range names {
 		name = strings.ToUpper(name)
@@ -93,14 +128,18 @@ func (p *program) printScore(s *mutation.Score) {
 	p.out.Printf("\n")
 	p.printMutants(s)
 	p.printRules(s)
-	for _, short := range s.Short {
+	p.printVerdict(s.Short, s.Killed, s.Counted)
+}
+
+func (p *program) printVerdict(shorts []string, killed, counted int) {
+	for _, short := range shorts {
 		p.out.Printf("%s %s\n", p.out.Bad("short:"), short)
 	}
 	word := p.out.Good("nothing falls short")
-	if len(s.Short) > 0 {
-		word = p.out.Bad(fmt.Sprintf("%d things fall short", len(s.Short)))
+	if len(shorts) > 0 {
+		word = p.out.Bad(fmt.Sprintf("%d things fall short", len(shorts)))
 	}
-	p.out.Printf("score: %d of %s killed by the rule that names them; %s\n", s.Killed, console.Count(s.Counted, "mutant"), word)
+	p.out.Printf("score: %d of %s killed by the rule that names them; %s\n", killed, console.Count(counted, "mutant"), word)
 }
 
 func (p *program) printMutants(s *mutation.Score) {

@@ -36,14 +36,13 @@ var flowRules = []Rule{
 func flow1(j *judge) {
 	open := 0
 	for i := range j.Entries {
-		switch j.Entries[i].Kind {
-		case Listening:
+		switch {
+		case j.Entries[i].Kind == Listening:
 			open++
-		case Unlistening:
+		case j.Entries[i].Kind == Unlistening:
 			open--
-		case Entered:
+		case j.Entries[i].Kind == Entered:
 			j.expect(open > 0, i, "Start is entered, and nobody listens")
-		default:
 		}
 	}
 }
@@ -191,33 +190,32 @@ func (f *follower) say(rule string, ok bool, entry int, format string, args ...a
 }
 
 func (f *follower) step(i int, e *Entry) {
-	switch e.Kind {
-	case Entered:
+	switch {
+	case e.Kind == Entered:
 		f.entered = true
-	case Emitted:
+	case e.Kind == Emitted:
 		f.settled(i)
 		f.emitted(i, e.Event)
-	case Heard:
+	case e.Kind == Heard:
 		f.settled(i)
-	case Started:
+	case e.Kind == Started:
 		f.correlated, f.owed, f.since = true, f.state.began, i
-	case NotStarted:
+	case e.Kind == NotStarted:
 		f.failed = true
-	case Boundary:
+	case e.Kind == Boundary:
 		f.over = true
 		f.owed = false
-	case Report:
+	case e.Kind == Report:
 		if e.By == "producer" {
 			f.report(i, viewTexts(e.View))
 		}
-	case Probed:
+	case e.Kind == Probed:
 		f.settled(i)
 		f.probed(i, e.Probe)
-	case Outcome:
+	case e.Kind == Outcome:
 		if f.failed {
 			f.say("FLOW-4", e.Error == f.startError(), i, "Start failed with %q and the tool with %q", f.startError(), e.Error)
 		}
-	default:
 	}
 }
 

@@ -128,32 +128,31 @@ func newIndex(r *Record) *index {
 }
 
 func (x *index) add(i int, e *Entry) {
-	switch e.Kind {
-	case Prepared:
+	switch {
+	case e.Kind == Prepared:
 		x.executions[e.Token] = &execution{*e, never, never, never, never, never}
 		x.order = append(x.order, e.Token)
-	case Dispatched:
+	case e.Kind == Dispatched:
 		x.mark(e.Token, func(ex *execution) { ex.dispatched = i })
-	case Closing:
+	case e.Kind == Closing:
 		x.mark(e.Token, func(ex *execution) { ex.closing = min(ex.closing, i) })
-	case Boundary:
-		x.mark(e.Token, func(ex *execution) { ex.boundary = i })
-	case Durable:
+	case e.Kind == Boundary:
+		x.mark(e.Token, func(ex *execution) { ex.boundary = min(ex.boundary, i) })
+	case e.Kind == Durable:
 		x.durable(i, e)
-	case Report:
+	case e.Kind == Report:
 		x.byReport[e.Report] = len(x.reports)
 		x.reports = append(x.reports, report{number: e.Report, begin: i, end: never, token: e.Token})
-	case Returned:
+	case e.Kind == Returned:
 		x.of(e.Report, func(r *report) { r.end, r.accepted, r.error = i, e.Accepted, e.Error })
-	case Observed:
+	case e.Kind == Observed:
 		x.of(e.Report, func(r *report) { r.observed = append(r.observed, i) })
-	case Broke:
+	case e.Kind == Broke:
 		x.of(e.Report, func(r *report) { r.broke = append(r.broke, i) })
-	case Wire:
+	case e.Kind == Wire:
 		l := parseLine(i, e)
 		x.cards = append(x.cards, l)
 		x.of(e.Report, func(r *report) { r.lines = append(r.lines, l) })
-	default:
 	}
 }
 

@@ -128,6 +128,7 @@ func (r *run) runCase(ctx context.Context, p part) error {
 			return err
 		}
 		if ctx.Err() != nil {
+			r.interrupted(&result)
 			return nil
 		}
 		if result.skipped != "" {
@@ -136,6 +137,16 @@ func (r *run) runCase(ctx context.Context, p part) error {
 	}
 	r.finish(&result)
 	return nil
+}
+
+// interrupted keeps what was found in a case that did not come to its end.
+func (r *run) interrupted(c *caseResult) {
+	if c.schedules == 0 {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.add(c)
 }
 
 // runSchedule runs a case by one schedule and judges it. What no order can matter
@@ -294,15 +305,9 @@ func (r *run) reference(ctx context.Context, sc *harness.Scenario, rec *harness.
 	return good.Trace
 }
 
-// finish adds a case to the whole.
-func (r *run) finish(c *caseResult) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.done++
+// add adds what came of the schedules of a case. It is called with the lock held.
+func (r *run) add(c *caseResult) {
 	r.schedules += c.schedules
-	if c.skipped != "" {
-		r.skipped = append(r.skipped, report.Skipped{Case: c.name, Needs: c.skipped})
-	}
 	for _, results := range c.rules {
 		for i := range results {
 			r.rules[i].Add(ruleOf(&results[i]))
@@ -313,6 +318,17 @@ func (r *run) finish(c *caseResult) {
 	}
 	r.findings = append(r.findings, c.findings...)
 	r.unclear = append(r.unclear, c.unclear...)
+}
+
+// finish adds a case to the whole.
+func (r *run) finish(c *caseResult) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.done++
+	r.add(c)
+	if c.skipped != "" {
+		r.skipped = append(r.skipped, report.Skipped{Case: c.name, Needs: c.skipped})
+	}
 	r.results[c.name] = c.result()
 	p := Progress{
 		Case: c.name, Schedules: c.schedules, Unclear: len(c.unclear) > 0, Skipped: c.skipped != "",

@@ -7,12 +7,15 @@ import (
 
 // What the rules find that the mutants above leave to others.
 var more = []Mutant{
+	mutant(loop.DurationOfRefused, "TOOL-19", "A refused command is shown with the time that it took, as if it had been run.").inEdition(edition.V16),
+
 	mutant(loop.CallsBegunFromTheEnd, "PAR-1", "The user is asked about the last command of a list first, and about the first one last."),
 	mutant(loop.UpdateKeyedByTool, "PAR-8", "Two searches at once: their progress is filed under the tool's name, and appears on neither card."),
 	mutant(loop.FailureHidesReason, "PAR-9", "After one command has failed, the model no longer learns what was wrong with the next."),
 
 	mutant(loop.UpdateAfterEnd, "UPD-4", "Progress that is held back for a moment opens a card that is finished by then."),
 	mutant(loop.EarlyUpdateLost, "UPD-5", "What a tool says before it waits for anything is never shown."),
+	mutant(loop.SlowUpdateLosesCall, "UPD-6", "Stopped while a slow view is busy with progress, a command that has run is never heard of again."),
 	mutant(loop.UpdateWhenRefused, "UPD-7", "The card of a refused command shows progress, as if it had been run."),
 	mutant(loop.AfterHookBeforeUpdates, "UPD-8", "A slow view writes an older line over what a hook has made of the result."),
 
@@ -45,4 +48,5 @@ var more = []Mutant{
 	mutant(loop.KeyLookedUpOnce, "CTX-1", "A key that expires during a long run is used until the provider refuses it."),
 	mutant(loop.ConfiguredKeyWins, "CTX-4", "The renewed key is looked up, and the old one is sent."),
 	mutant(loop.FailedResultsNotTold, "CTX-5", "After a failed command the provider refuses the request: its call has no result there.").inEdition(edition.V16),
+	mutant(loop.ToolsForgotten, "CTX-6", "After its first command the model has no tools any more."),
 }

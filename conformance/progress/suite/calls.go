@@ -370,12 +370,12 @@ func (s *stage) run(c plannedCall) {
 }
 
 func outcomeOf(c plannedCall) progress.Outcome {
-	switch c.fate {
-	case fails:
+	switch {
+	case c.fate == fails:
 		return progress.Failure("no such file")
-	case panics:
+	case c.fate == panics:
 		return progress.Failure("panic: index out of range")
-	case isAborted:
+	case c.fate == isAborted:
 		return progress.Failure("aborted")
 	default:
 		return progress.Outcome{Result: &trace.Result{Content: trace.TextContent("done " + c.agent)}}

@@ -57,12 +57,11 @@ func drawFlow(seed uint64) flowPlan {
 		}
 	}
 	p.script.Text = "done"
-	switch p.fate {
-	case flowFails:
+	switch {
+	case p.fate == flowFails:
 		p.script.Error = "a child failed"
-	case flowRefused:
+	case p.fate == flowRefused:
 		p.script.Fails = "there is no such workflow"
-	default:
 	}
 	return p
 }
@@ -196,17 +195,16 @@ func playFlow(p flowPlan, ds workflow.Defects) ([]rules.Entry, error) {
 	defer cancel(nil)
 	s.spawn(func() { s.tool(ctx) })
 	s.spawn(s.clock)
-	switch p.fate {
-	case flowCancelled:
+	switch {
+	case p.fate == flowCancelled:
 		s.spawn(func() { s.later(func() { cancel(errStopped) }) })
-	case flowWorkerDies:
+	case p.fate == flowWorkerDies:
 		s.spawn(func() {
 			s.later(func() {
 				s.registry.Settle("a", "the worker is gone")
 				cancel(errStopped)
 			})
 		})
-	default:
 	}
 	err = s.run()
 	s.behind()

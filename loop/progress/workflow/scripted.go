@@ -112,9 +112,6 @@ func (e *Scripted) Start(_ context.Context, job Job) (string, error) {
 	e.mu.Lock()
 	e.count++
 	r := &run{script: script, id: fmt.Sprintf("run-%d", e.count), begun: e.now, done: make(chan struct{})}
-	if job.Script != "" {
-		r.id = job.Script
-	}
 	e.runs[r.id] = r
 	now := e.now
 	e.mu.Unlock()

@@ -40,8 +40,11 @@ func watched(t testing.TB) (*progress.Registry, *[]string) {
 func TestImmediate(t *testing.T) {
 	r, seen := watched(t)
 	engine := workflow.NewImmediate([]workflow.Event{
-		{Kind: workflow.Start}, {Kind: workflow.Phase, Phase: "build"}, {Run: "other", Kind: workflow.Log, Log: "not ours"},
-		{Kind: workflow.AgentStart, Seq: 1, Label: "one"}, {Kind: workflow.AgentEnd, Seq: 1, Outcome: workflow.Failed},
+		{Kind: workflow.Start},
+		{Kind: workflow.Phase, Phase: "build"},
+		{Run: "other", Kind: workflow.Log, Log: "not ours"},
+		{Kind: workflow.AgentStart, Seq: 1, Label: "one"},
+		{Kind: workflow.AgentEnd, Seq: 1, Outcome: workflow.Failed},
 		{Kind: workflow.End, Stop: "finished"},
 	}, workflow.Result{Text: "ok"})
 	p := workflow.NewProducer(engine, r.Policy(), nil)

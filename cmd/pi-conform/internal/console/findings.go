@@ -20,7 +20,11 @@ const (
 // the other levels, in full only if verbose.
 func (c *Console) Findings(r *report.Report, verbose bool) {
 	for _, level := range [...]conformance.Level{conformance.Must, conformance.Should, conformance.Robust} {
-		for _, group := range byRule(r.Broken(level)) {
+		groups := byRule(r.Broken(level))
+		if len(groups) > 0 && level == conformance.Robust {
+			c.Printf("%s\n\n", c.Faint("Not failures, only what a careful implementation does better than every release of the original:"))
+		}
+		for _, group := range groups {
 			if level == conformance.Must || verbose {
 				c.rule(group)
 			} else {

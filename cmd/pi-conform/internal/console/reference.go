@@ -2,7 +2,9 @@ package console
 
 import (
 	"slices"
+	"strings"
 
+	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/conformance/report/lanes"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -38,18 +40,41 @@ func (c *Console) reference(f *report.Finding) {
 }
 
 // unlike writes what differs from the reference where every line reads the same.
+// Times and the like, which the normal form leaves out, do not count.
 func (c *Console) unlike(f *report.Finding) {
-	for _, p := range lanes.Align(f.Trace, f.Reference) {
+	mine, theirs := trace.Normalize(loopOnly(f.Trace)), trace.Normalize(loopOnly(f.Reference))
+	for _, p := range lanes.Align(mine, theirs) {
 		if p.Like != lanes.SameLine {
 			continue
 		}
-		e := &f.Trace.Entries[p.A]
-		subject, good := trace.Excerpts(e, &f.Reference.Entries[p.B])
+		e := &mine.Entries[p.A]
+		subject, good := trace.Excerpts(e, &theirs.Entries[p.B])
+		if subject == good {
+			continue
+		}
 		c.Printf("  the reference's lines read the same, but differ first in what they leave out, step %d:\n", e.Step)
 		c.Printf("    %s\n      subject:   %s\n      reference: %s\n", trace.Line(e), c.Bad(subject), c.Good(good))
 		return
 	}
-	c.Printf("  the reference does the same: the rule is broken by what the case does with it\n")
+	switch {
+	case strings.HasPrefix(f.Rule, string(conformance.FamilyView)+"-"):
+		c.Printf("  the reference's loop does the same: what differs is what the reducer makes of it\n")
+	case needsTwin(f.Rule):
+		c.Printf("  the reference does the same here: what differs is a second run, the same case with one thing left out\n")
+	default:
+		c.Printf("  the reference does the same here, in this edition\n")
+	}
+}
+
+func needsTwin(rule string) bool {
+	r, err := conformance.Lookup(rule)
+	return err == nil && r.NeedsTwin()
+}
+
+func loopOnly(t *trace.Trace) *trace.Trace {
+	return &trace.Trace{Header: t.Header, Entries: slices.DeleteFunc(slices.Clone(t.Entries), func(e trace.Entry) bool {
+		return e.Kind == trace.KindView
+	})}
 }
 
 // step is what happened between one action and the next.

@@ -55,7 +55,7 @@ func (c *Console) broken(n int, level conformance.Level) string {
 		}
 		return c.Bad(text)
 	}
-	return c.Warn(fmt.Sprintf("%d %s", n, levelWord(level)))
+	return c.Warn(fmt.Sprintf("%d %s broken", n, levelWord(level)))
 }
 
 // neverExercised names the rules of which the run says nothing although it could

@@ -118,6 +118,7 @@ func Rules(editions func(*conformance.Rule) string) string {
 		}
 		rule(&b, &r, editions(&r))
 	}
+	progressRules(&b)
 	sources(&b)
 	return b.String()
 }
