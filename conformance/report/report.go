@@ -4,9 +4,10 @@
 package report
 
 import (
+	"slices"
+
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness/trace"
-	"slices"
 )
 
 // Schema is the name and version of the JSON form.

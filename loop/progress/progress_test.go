@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 	"github.com/pi-conform/pi-conform/loop"
@@ -148,6 +150,55 @@ func TestBoundaryRace(t *testing.T) {
 		if told.Load() != accepted.Load() {
 			t.Errorf("%d rounds, %d accepted", told.Load(), accepted.Load())
 		}
+	}
+}
+
+// TestSlowObserver holds that finalize waits for a round that has begun, and that a
+// report which comes while it waits is not accepted (PROG-3, PROG-5).
+func TestSlowObserver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := registry(t, progress.Options{})
+		r.Observe(func(progress.Observation) error {
+			time.Sleep(time.Second)
+			return nil
+		})
+		x := begun(t, r, call)
+		begin := time.Now()
+		go expect(t, x, progress.Text("in time"), true, nil)
+		time.AfterFunc(500*time.Millisecond, func() { expect(t, x, progress.Text("while it waits"), false, nil) })
+		time.AfterFunc(2*time.Second, func() { expect(t, x, progress.Text("late"), false, nil) })
+		time.Sleep(200 * time.Millisecond)
+		x.Finalize(progress.Outcome{}, func(o progress.Outcome) progress.Outcome {
+			if waited := time.Since(begin); waited != time.Second {
+				t.Errorf("finalize began after %s", waited)
+			}
+			return o
+		})
+		time.Sleep(3 * time.Second)
+	})
+}
+
+// TestObserversComeAndGo registers and removes observers while a tool reports, for
+// the race detector.
+func TestObserversComeAndGo(t *testing.T) {
+	r := registry(t, progress.Options{})
+	x := begun(t, r, call)
+	var others sync.WaitGroup
+	for range 3 {
+		others.Go(func() {
+			for range 200 {
+				r.ObserveAgent("a", func(o progress.Observation) error { o.View.Content[0].Text = ""; return nil })()
+				r.Probe()
+			}
+		})
+	}
+	for range 200 {
+		expect(t, x, progress.Text("step"), true, nil)
+	}
+	others.Wait()
+	r.Settle("a", "over")
+	if p := r.Probe(); p != (progress.Probe{}) {
+		t.Errorf("%+v", p)
 	}
 }
 

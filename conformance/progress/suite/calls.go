@@ -123,6 +123,7 @@ func play(p plan, ds defects) ([]rules.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.probe()
 	stops := s.observers()
 	s.bridge, err = acp.New(acp.Options{Registry: s.registry, Send: s.send, Every: p.every, Defects: ds.bridge})
 	if err != nil {
@@ -453,6 +454,12 @@ func (s *stage) closeSession(session string) {
 	s.add(rules.Entry{Kind: rules.Closed, Session: session})
 }
 
+// probe counts what the registry holds.
+func (s *stage) probe() {
+	held := s.registry.Probe()
+	s.add(rules.Entry{Kind: rules.Probed, Probe: &rules.Probe{Executions: held.Executions, Observers: held.Observers}})
+}
+
 // foreign are views in JSON, most of which say what a view cannot say.
 var foreign = []string{
 	`{"title":"half"}`, `{"content":[{"type":"text","text":"half"}]}`, `{"title":"x","kind":"edit"}`, `{"rawInput":{}}`,
@@ -487,5 +494,6 @@ func (s *stage) end(stops []func()) error {
 		stop()
 	}
 	s.bridge.Dispose()
+	s.probe()
 	return nil
 }

@@ -2,6 +2,7 @@ package workflow_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
@@ -55,6 +56,34 @@ func TestImmediate(t *testing.T) {
 	want := "phase: build\nactive: \n0 active, 0 completed, 1 failed, 0 cancelled\nended: finished"
 	if len(*seen) != 1 || (*seen)[0] != want {
 		t.Errorf("%q", *seen)
+	}
+	if engine.Listeners() != 0 || p.Probe() != (workflow.Probe{}) {
+		t.Errorf("%d listeners, %+v", engine.Listeners(), p.Probe())
+	}
+}
+
+// TestEarlyEnd holds that the policy decides whether a run is shown that is over
+// before it is known whose it is.
+func TestEarlyEnd(t *testing.T) {
+	for policy, want := range map[progress.EarlyEnd]int{progress.EndKept: 1, progress.EndDropped: 0} {
+		r, seen := watched(t)
+		engine := workflow.NewImmediate([]workflow.Event{{Kind: workflow.Start}, {Kind: workflow.End, Stop: "finished"}}, workflow.Result{})
+		p := workflow.NewProducer(engine, progress.Policy{EarlyEnd: policy}, nil)
+		if _, err := p.Run(context.Background(), begun(t, r), workflow.Job{}); err != nil || len(*seen) != want {
+			t.Errorf("%d: %d views, %v", policy, len(*seen), err)
+		}
+	}
+}
+
+// TestCancelled holds that a cancelled workflow leaves nothing behind (FLOW-8).
+func TestCancelled(t *testing.T) {
+	r, _ := watched(t)
+	engine := workflow.NewScripted(map[string]workflow.Script{"s": {Steps: []workflow.Step{{At: time.Hour, Event: workflow.Event{Kind: workflow.End}}}}}, nil)
+	p := workflow.NewProducer(engine, r.Policy(), nil)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := p.Run(ctx, begun(t, r), workflow.Job{Script: "s"}); !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 	if engine.Listeners() != 0 || p.Probe() != (workflow.Probe{}) {
 		t.Errorf("%d listeners, %+v", engine.Listeners(), p.Probe())
