@@ -21,10 +21,26 @@ func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy,
 		return Run(ctx, d, sc, p, lim)
 	}
 	rec, err := play(ctx, d, sc, predicted)
-	if errors.Is(err, ErrMispredicted) {
-		return RunCase(ctx, d, Case{Scenario: sc, Schedule: predicted.Schedule}, lim)
+	fault, faulty := errors.AsType[*SubjectError](err)
+	if !faulty && !errors.Is(err, ErrMispredicted) {
+		return rec, err
 	}
-	return rec, err
+	again, err := RunCase(ctx, d, Case{Scenario: sc, Schedule: predicted.Schedule}, lim)
+	if faulty && again != nil {
+		again.brokeDown(fault)
+	}
+	return again, err
+}
+
+// brokeDown notes that the subject died or hung when it was first given the case.
+// The case was run again, step by step, so that the trace ends at the action that
+// did it; but a subject that gets through the second time has died all the same.
+func (r *Recording) brokeDown(fault *SubjectError) {
+	end := &r.Trace.Entries[len(r.Trace.Entries)-1]
+	if end.Outcome == trace.OutcomeComplete || end.Outcome == trace.OutcomeDeadlock {
+		end.Outcome = fault.Outcome
+		end.Message = fault.Message + "; run again, step by step, the case came to its end"
+	}
 }
 
 // play runs the predicted actions in one go.
@@ -54,9 +70,10 @@ func playOn(session Session, header trace.Header, sc *Scenario, predicted *Recor
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})
+	if _, faulty := errors.AsType[*SubjectError](err); faulty {
+		return nil, err
+	}
 	if err != nil {
-		// Also a subject that died or hung is asked again, step by step, so that
-		// the trace ends at the action that did it.
 		return nil, errors.Join(ErrMispredicted, err)
 	}
 	r.catchUp(predicted.actions, len(predicted.actions))

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -102,8 +101,8 @@ func (e *UnsupportedError) Error() string {
 	return "the subject does not support what the case needs: " + e.Needs
 }
 
-// unsupported compares what the scenario needs with what the subject declared. A
-// subject that declares no capability of a kind at all is taken to have them all.
+// unsupported compares what the scenario needs with what the subject declared. Only
+// a subject that declares nothing at all is taken to have everything.
 func unsupported(sc *Scenario, info SubjectInfo) error {
 	if len(info.Capabilities) == 0 {
 		return nil
@@ -119,9 +118,7 @@ func unsupported(sc *Scenario, info SubjectInfo) error {
 	}
 	slices.Sort(needs)
 	for _, need := range needs {
-		kind, _, _ := strings.Cut(need, ":")
-		declares := slices.ContainsFunc(info.Capabilities, func(c string) bool { return strings.HasPrefix(c, kind+":") })
-		if declares && !slices.Contains(info.Capabilities, need) {
+		if !slices.Contains(info.Capabilities, need) {
 			return &UnsupportedError{Needs: need}
 		}
 	}

@@ -23,6 +23,8 @@ export class Surroundings {
 	#listeners = []; // functions, by number
 	#unsubscribes = new Map(); // by number
 	#numbers = new WeakMap(); // of events
+	#byAbout = new Map(); // numbers of events so far, by what they are about
+	#missed = []; // by listener: how many of them there were when it was subscribed
 	#kept;
 	#calls = []; // tool call blocks of the latest assistant message, not yet prepared
 	#closed = false;
@@ -189,25 +191,35 @@ export class Surroundings {
 		const n = this.events++;
 		const state = this.#loop.state?.();
 		this.#numbers.set(event, n);
+		const about = aboutOf(event);
+		this.#byAbout.set(about, [...(this.#byAbout.get(about) ?? []), n]);
 		this.#kept?.keep(n, event, state);
 		this.#out("event", { n, event, state: state && stateOf(state) });
 	}
 
 	#subscribe(i) {
 		if (!this.config.listeners[i]) throw new ProtocolError("malformed", `there is no listener ${i}`);
+		this.#missed[i] ??= new Map([...this.#byAbout].map(([about, numbers]) => [about, numbers.length]));
 		this.#unsubscribes.set(i, this.#loop.subscribe(this.listener(i)));
 	}
 
 	#deliver(i, event, signal) {
 		const about = aboutOf(event);
 		const name = this.#numbered(`listener/${i}/${about}`);
-		const payload = { event: this.#numbers.get(event) ?? this.events - 1, signal: Boolean(signal) };
+		const payload = { event: this.#numbers.get(event) ?? this.#numberOf(i, about, name), signal: Boolean(signal) };
 		const matches = (pattern) => pattern === "*" || pattern === event.type || pattern === about;
 		const { gate = [], throw: throws = {} } = this.config.listeners[i];
 		if (gate.some(matches)) return this.#wait(name, payload, signal, { make: () => undefined });
 		const thrown = Object.keys(throws).find(matches);
 		this.#answered(name, payload, signal, thrown === undefined ? {} : { throw: throws[thrown] });
 		if (thrown !== undefined) throw new Error(throws[thrown]);
+	}
+
+	// A loop may make an object of its own for each listener: then the k-th delivery
+	// of a kind is of the k-th event of that kind since the listener came.
+	#numberOf(i, about, name) {
+		const k = Number(name.slice(name.lastIndexOf("/") + 1)) + (this.#missed[i]?.get(about) ?? 0);
+		return this.#byAbout.get(about)?.[k] ?? this.events - 1;
 	}
 
 	// ---- the user's promises ----

@@ -214,6 +214,8 @@ class Surroundings:
         self._listeners: dict = {}  # functions, by number
         self._unsubscribes: dict = {}  # by number
         self._numbers: dict = {}  # of events, by identity; the events are kept, so that it stays theirs
+        self._by_about: dict = {}  # numbers of events so far, by what they are about
+        self._missed: dict = {}  # by listener: how many of them there were when it was subscribed
         self._kept: Optional[list] = [] if keeps else None
         self._calls: list = []  # tool call blocks of the latest assistant message, not yet prepared
         self._tasks: set = set()
@@ -346,6 +348,7 @@ class Surroundings:
     def _record(self, event: dict, _signal: Any = None) -> "_Done":
         if not self._closed:
             self._numbers[id(event)] = (self.events, event)
+            self._by_about.setdefault(_about(event), []).append(self.events)
             state = self._agent.state()
             if self._kept is not None:
                 self._keep(event)
@@ -358,12 +361,13 @@ class Surroundings:
             raise ProtocolError("malformed", f"there is no listener {i}")
         if i not in self._listeners:
             self._listeners[i] = lambda event, signal=None: self._deliver(i, event, signal)
+        self._missed.setdefault(i, {about: len(numbers) for about, numbers in self._by_about.items()})
         self._unsubscribes[i] = self._agent.subscribe(self._listeners[i])
 
     async def _deliver(self, i: int, event: dict, signal: Any) -> None:
         about = _about(event)
         name = self._numbered(f"listener/{i}/{about}")
-        number, _ = self._numbers.get(id(event), (self.events - 1, event))
+        number = self._numbers[id(event)][0] if id(event) in self._numbers else self._number_of(i, about, name)
         payload = {"event": number, "signal": signal is not None}
         listener = self.config["listeners"][i]
         matches = lambda pattern: pattern in ("*", event["type"], about)
@@ -374,6 +378,13 @@ class Surroundings:
         answer = {} if thrown is None else {"throw": thrown}
         self._answered(name, payload, signal, answer)
         _or_raise(answer)
+
+    def _number_of(self, i: int, about: str, name: str) -> int:
+        # A loop may make an object of its own for each listener: then the k-th delivery
+        # of a kind is of the k-th event of that kind since the listener came.
+        k = int(name.rsplit("/", 1)[1]) + self._missed.get(i, {}).get(about, 0)
+        numbers = self._by_about.get(about, [])
+        return numbers[k] if k < len(numbers) else self.events - 1
 
     def _keep(self, event: dict) -> None:
         message = event.get("message")

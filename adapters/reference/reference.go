@@ -73,6 +73,9 @@ func about(defects Defects) harness.SubjectInfo {
 			trace.EvidenceRequests, trace.EvidenceActions, trace.EvidencePolls, trace.EvidenceReads,
 		},
 	}
+	for _, hook := range trace.Hooks() {
+		info.Capabilities = append(info.Capabilities, "hooks:"+hook)
+	}
 	for _, e := range edition.Known() {
 		info.Editions = append(info.Editions, string(e))
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -199,13 +200,27 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 	if err != nil {
 		return nil, err
 	}
-	rep.Notes = append(rep.Notes, append(notes, olderThanEdition(s)...)...)
+	rep.Notes = append(rep.Notes, slices.Concat(notes, olderThanEdition(s), equivalent(s))...)
 	labelLeaks(ctx, s, cases, rules, rep)
 	if f.repeat == 0 || ctx.Err() != nil {
 		return rep, nil
 	}
 	rep.Unclear = append(rep.Unclear, unsteady(ctx, s, cases, rules, f)...)
 	return rep, nil
+}
+
+// equivalent says of a mutant with which no run breaks a rule why that is so.
+func equivalent(s *subjects.Subject) []string {
+	m, err := subjects.LookupMutant(s.Name)
+	switch {
+	case err != nil:
+		return nil
+	case m.Equivalent != "":
+		return []string{"no rule can tell this mutant from the reference: " + m.Equivalent}
+	case m.Racy:
+		return []string{"only goroutines with the race detector show this mutant: go test -race ./adapters/reference"}
+	}
+	return nil
 }
 
 // olderThanEdition says that a release is judged by what came after it.

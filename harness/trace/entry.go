@@ -175,3 +175,12 @@ const (
 	HookPollSteering        = "getSteeringMessages" // seen, never gated
 	HookPollFollowUp        = "getFollowUpMessages" // seen, never gated
 )
+
+// Hooks are the hooks that a loop or a session may ask, without the polls, which
+// are only seen.
+func Hooks() []string {
+	return []string{
+		HookPrepareArguments, HookBeforeToolCall, HookAfterToolCall, HookTransformContext, HookConvertToLlm, HookGetAPIKey,
+		HookPrepareNextTurn, HookShouldStopAfterTurn, HookFinishTurn, HookPrepareRequest, HookCompact,
+	}
+}

@@ -19,6 +19,9 @@ func (c *Console) reference(f *report.Finding) {
 	if f.Reference == nil || len(f.Entries) == 0 {
 		return
 	}
+	projected := *f
+	projected.Reference = trace.Project(f.Reference, f.Trace.Header.Evidence...)
+	f = &projected
 	subject, good := stepsOf(f.Trace), stepsOf(f.Reference)
 	place := f.Trace.Entries[f.Entries[len(f.Entries)-1]].Step
 	i := slices.IndexFunc(subject, func(s step) bool { return s.number == place })

@@ -3,20 +3,18 @@ package subjects
 import (
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
-// Lacks is a capability that the scenario needs and that the subject, which
-// declares others of its kind, has not declared; empty if there is none.
+// Lacks is a capability that the scenario needs and that the subject has not
+// declared; empty if there is none. Only a subject that declares nothing at all is
+// taken to have everything.
 func (s *Subject) Lacks(sc *harness.Scenario) string {
 	declared := s.Driver.Info().Capabilities
 	for _, need := range needs(sc) {
-		kind, _, _ := strings.Cut(need, ":")
-		some := slices.ContainsFunc(declared, func(c string) bool { return strings.HasPrefix(c, kind+":") })
-		if some && !slices.Contains(declared, need) {
+		if len(declared) > 0 && !slices.Contains(declared, need) {
 			return need
 		}
 	}

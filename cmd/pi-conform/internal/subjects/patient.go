@@ -102,7 +102,7 @@ func (s *patientSession) Play(actions []*harness.Action, expect [][]string, out 
 	if !ok {
 		return harness.ErrMispredicted
 	}
-	return pipeline.Play(actions, expect, out)
+	return s.subject.endCase(pipeline.Play(actions, expect, out))
 }
 
 // failedSession is a case that could not be opened.
@@ -110,6 +110,9 @@ type failedSession struct{ err error }
 
 // Do fails.
 func (s failedSession) Do(*harness.Action) error { return s.err }
+
+// Play fails.
+func (s failedSession) Play([]*harness.Action, [][]string, func(trace.Entry)) error { return s.err }
 
 // Settle fails.
 func (s failedSession) Settle(func(trace.Entry)) error { return s.err }
