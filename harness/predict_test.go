@@ -1,0 +1,62 @@
+package harness_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/scriptedmodel"
+)
+
+// onceBroken dies when it is given its first schedule at once, and is well after
+// that.
+type onceBroken struct {
+	harness.Driver
+	died bool
+}
+
+func (d *onceBroken) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	s, err := d.Driver.Open(ctx, sc)
+	return &onceBrokenSession{s, d}, err
+}
+
+type onceBrokenSession struct {
+	harness.Session
+	d *onceBroken
+}
+
+func (s *onceBrokenSession) Play([]*harness.Action, [][]string, func(trace.Entry)) error {
+	if s.d.died {
+		return harness.ErrMispredicted
+	}
+	s.d.died = true
+	return &harness.SubjectError{Outcome: trace.OutcomeCrashed, Message: "it died with exit code 7", Exit: 7}
+}
+
+// TestASubjectThatDiesOnceHasDied: that it gets through the second time does not
+// make it well.
+func TestASubjectThatDiesOnceHasDied(t *testing.T) {
+	sc := &harness.Scenario{
+		Model: []scriptedmodel.Turn{{Text: "done"}},
+		User:  []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: "go"}}},
+	}
+	d := &onceBroken{Driver: reference.New()}
+	rec, err := harness.RunPredicted(context.Background(), d, reference.New(), sc, harness.First{}, harness.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := rec.Trace.Entries[len(rec.Trace.Entries)-1]
+	if end.Outcome != trace.OutcomeCrashed || !strings.Contains(end.Message, "exit code 7; run again") {
+		t.Errorf("the recording ends with %s: %s", end.Outcome, end.Message)
+	}
+	rec, err = harness.RunPredicted(context.Background(), d, reference.New(), sc, harness.First{}, harness.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := rec.Trace.Entries[len(rec.Trace.Entries)-1]; end.Outcome != trace.OutcomeComplete {
+		t.Errorf("after a misprediction the recording ends with %s: %s", end.Outcome, end.Message)
+	}
+}
