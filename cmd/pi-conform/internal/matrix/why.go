@@ -43,7 +43,7 @@ var forked = []struct {
 		rules: "RUN-5 RUN-14 MSG-9 TOOL-3 PAR-3 UPD-3 UPD-8 LIS-1 LIS-3 LIS-6",
 		text:  "Listeners are fed by a stream of events; they are called and not waited for.",
 	},
-	{rules: "LIS-4", text: "Listeners are given the event alone, and no signal."},
+	{rules: "ABRT-1 LIS-4", text: "Listeners are given the event alone, and no signal."},
 	{rules: "RUN-7", text: "A listener that throws is written to the log, and the run goes on."},
 	{
 		rules: "RUN-14 MSG-4",
