@@ -42,7 +42,10 @@ lines that clash. What a log does not show makes a rule not applicable.`,
   pi --mode json "fix it" | pi-conform check - --tee
   pi-conform check agent.log --dialect acp --profile seed`,
 		Args: arguments(1, 1, false),
-		RunE: func(cmd *cobra.Command, args []string) error { return p.check(cmd.Context(), f, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			setGC(streamGCPercent)
+			return p.check(cmd.Context(), f, args[0])
+		},
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.dialect, "dialect", "auto", "what the log is: "+strings.Join(dialect.Names(), ", "))
