@@ -31,9 +31,15 @@ places for your own loop, a pi-conform.yaml, a CI job and a README. No file is o
 	return cmd
 }
 
+// languageAliases are other names that people type.
+var languageAliases = map[string]string{"typescript": "ts", "javascript": "ts", "js": "ts", "py": "python", "golang": "go", "rs": "rust"}
+
 func (p *program) initProject(lang string, args []string) error {
 	if lang == "" {
 		return exit.Usagef("--lang is missing: it has to be one of %s", strings.Join(project.Languages(), ", "))
+	}
+	if short, ok := languageAliases[lang]; ok {
+		lang = short
 	}
 	if err := oneOf("language", lang, project.Languages()...); err != nil {
 		return err
