@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -323,6 +324,9 @@ func (d *driver) send(value any) error {
 		d.record("--> ", line)
 	}
 	_, err = d.in.Write(append(line, '\n'))
+	if errors.Is(err, syscall.EPIPE) {
+		return nil // it has ended, or reads no more: what it still says, or the end of that, tells
+	}
 	return err
 }
 
