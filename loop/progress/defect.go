@@ -1,6 +1,10 @@
 package progress
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pi-conform/pi-conform/loop/defect"
+)
 
 // Defect is the name of one way in which the registry can be made to break the
 // contract.
@@ -26,23 +30,18 @@ const (
 	NestedUnderParentsAgent Defect = "nested-call-is-durable"
 )
 
-// Defects are the defects that are switched on.
+// Defects are the defects that are switched on; nil, as it should be, is none.
 type Defects []Defect
 
 // Has reports whether d is switched on.
 func (ds Defects) Has(d Defect) bool { return slices.Contains(ds, d) }
 
 // Mutant is the registry with one defect.
-type Mutant struct {
-	Defect Defect
-	Name   string // the defect's
-	Rule   string // id of the rule that has to find it first
-	Story  string // what a user would meet
-}
+type Mutant = defect.Mutant[Defect]
 
 // Mutants are all mutants, in a fixed order.
 func Mutants() []Mutant {
-	all := []Mutant{
+	return defect.Named([]Mutant{
 		{Defect: ViewNotCopied, Rule: "PROG-1", Story: "A view that was kept to be drawn later shows what the tool did afterwards."},
 		{Defect: CopySharedByObservers, Rule: "PROG-2", Story: "An observer that shortens a text shortens it for everybody."},
 		{Defect: DispatchedTwice, Rule: "PROG-3", Story: "Every step of progress is shown twice."},
@@ -59,9 +58,5 @@ func Mutants() []Mutant {
 		{Defect: NestedUnderParentsAgent, Rule: "PROG-11", Story: "The steps inside a tool bring up cards of their own."},
 		{Defect: InvalidViewCloses, Rule: "PROG-12", Story: "One view that is too long ends the progress of its tool."},
 		{Defect: AcceptedBeforeItsCall, Rule: "PROG-12", Story: "There is progress of a call that was never announced."},
-	}
-	for i := range all {
-		all[i].Name = string(all[i].Defect)
-	}
-	return all
+	})
 }

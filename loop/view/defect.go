@@ -1,6 +1,10 @@
 package view
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pi-conform/pi-conform/loop/defect"
+)
 
 // Defect is the name of one way in which the reducer can be made to break the
 // contract.
@@ -27,16 +31,11 @@ type Defects []Defect
 func (ds Defects) Has(d Defect) bool { return slices.Contains(ds, d) }
 
 // Mutant is the reducer with one defect.
-type Mutant struct {
-	Defect Defect
-	Name   string // the defect's
-	Rule   string // id of the rule that has to find it first
-	Story  string // what a user would meet
-}
+type Mutant = defect.Mutant[Defect]
 
 // Mutants are all mutants, in a fixed order.
 func Mutants() []Mutant {
-	all := []Mutant{
+	return defect.Named([]Mutant{
 		{Defect: ToolsKeptByName, Rule: "VIEW-2", Story: "Two calls of one tool share a card, and one of them is never shown."},
 		{Defect: UnknownUpdateMakesCard, Rule: "VIEW-3", Story: "A late update after the view was cleared brings up a card that never ends."},
 		{Defect: TurnsShareBubble, Rule: "VIEW-4", Story: "The second answer overwrites the first."},
@@ -47,9 +46,5 @@ func Mutants() []Mutant {
 		{Defect: ThinkingShown, Rule: "VIEW-8", Story: "Thoughts and half-written arguments stand in the answer."},
 		{Defect: TurnsCountedByRun, Rule: "VIEW-9", Story: "Turn 1 of the second run looks like turn 1 of the first."},
 		{Defect: ToolsInOrderOfEnd, Rule: "VIEW-7", Story: "Cards jump about as tools end, and a replay shows another screen than the run did."},
-	}
-	for i := range all {
-		all[i].Name = string(all[i].Defect)
-	}
-	return all
+	})
 }

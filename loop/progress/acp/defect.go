@@ -1,6 +1,10 @@
 package acp
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pi-conform/pi-conform/loop/defect"
+)
 
 // Defect is the name of one way in which the bridge can be made to break the
 // contract.
@@ -25,23 +29,18 @@ const (
 	NestedAnnounced     Defect = "nested-progress-on-wire"
 )
 
-// Defects are the defects that are switched on.
+// Defects are the defects that are switched on; nil, as it should be, is none.
 type Defects []Defect
 
 // Has reports whether d is switched on.
 func (ds Defects) Has(d Defect) bool { return slices.Contains(ds, d) }
 
 // Mutant is the bridge with one defect.
-type Mutant struct {
-	Defect Defect
-	Name   string // the defect's
-	Rule   string // id of the rule that has to find it first
-	Story  string // what a user would meet
-}
+type Mutant = defect.Mutant[Defect]
 
 // Mutants are all mutants, in a fixed order.
 func Mutants() []Mutant {
-	all := []Mutant{
+	return defect.Named([]Mutant{
 		{Defect: AnnouncedLate, Rule: "BRIDGE-1", Story: "A tool that reports nothing has no card, and its end belongs to none."},
 		{Defect: KindInProgress, Rule: "BRIDGE-2", Story: "Progress says what kind of card it is on, and may be wrong about it."},
 		{Defect: SentTwice, Rule: "BRIDGE-2", Story: "Every step is sent twice over a slow line."},
@@ -57,9 +56,5 @@ func Mutants() []Mutant {
 		{Defect: EverySecondDropped, Rule: "BRIDGE-10", Story: "Some steps are never shown, and no setting says so."},
 		{Defect: LastViewLost, Rule: "BRIDGE-10", Story: "A card ends at 98 %."},
 		{Defect: NestedAnnounced, Rule: "PROG-11", Story: "An update arrives for a card that does not exist."},
-	}
-	for i := range all {
-		all[i].Name = string(all[i].Defect)
-	}
-	return all
+	})
 }

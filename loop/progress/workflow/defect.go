@@ -1,6 +1,10 @@
 package workflow
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/pi-conform/pi-conform/loop/defect"
+)
 
 // Defect is the name of one way in which the producer can be made to break the
 // contract.
@@ -22,23 +26,18 @@ const (
 	EventsChanged       Defect = "workflow-events-changed"
 )
 
-// Defects are the defects that are switched on.
+// Defects are the defects that are switched on; nil, as it should be, is none.
 type Defects []Defect
 
 // Has reports whether d is switched on.
 func (ds Defects) Has(d Defect) bool { return slices.Contains(ds, d) }
 
 // Mutant is the producer with one defect.
-type Mutant struct {
-	Defect Defect
-	Name   string // the defect's
-	Rule   string // id of the rule that has to find it first
-	Story  string // what a user would meet
-}
+type Mutant = defect.Mutant[Defect]
 
 // Mutants are all mutants, in a fixed order.
 func Mutants() []Mutant {
-	all := []Mutant{
+	return defect.Named([]Mutant{
 		{Defect: CaptureLate, Rule: "FLOW-1", Story: "What a fast workflow does at once is never shown."},
 		{Defect: EarlyEventsLost, Rule: "FLOW-2", Story: "A workflow that begins at once seems to have no phase and no children."},
 		{Defect: CandidatesReported, Rule: "FLOW-2", Story: "A card shows for a moment what another workflow is doing."},
@@ -51,9 +50,5 @@ func Mutants() []Mutant {
 		{Defect: UnpairedEndCounted, Rule: "FLOW-7", Story: "More children are done than were ever begun."},
 		{Defect: CaptureLeaks, Rule: "FLOW-8", Story: "Each workflow that was cancelled leaves a listener behind."},
 		{Defect: EventsChanged, Rule: "FLOW-9", Story: "A workflow's log is another one when somebody watches."},
-	}
-	for i := range all {
-		all[i].Name = string(all[i].Defect)
-	}
-	return all
+	})
 }
