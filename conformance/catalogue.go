@@ -5,6 +5,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pi-conform/pi-conform/harness/spelling"
 )
 
 // catalogue are all rules, family by family.
@@ -77,7 +79,7 @@ func matches(pattern string, r *Rule) bool {
 func didYouMean(id string) string {
 	best, distance := "", 4
 	for i := range catalogue {
-		if d := editDistance(strings.ToUpper(id), strings.ToUpper(catalogue[i].ID)); d < distance {
+		if d := spelling.Distance(strings.ToUpper(id), strings.ToUpper(catalogue[i].ID)); d < distance {
 			best, distance = catalogue[i].ID, d
 		}
 	}
@@ -85,24 +87,4 @@ func didYouMean(id string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/tools/txtar"
 
+	"github.com/pi-conform/pi-conform/harness/spelling"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -297,7 +298,7 @@ var userKinds = []string{
 func didYouMean(word string, words []string) string {
 	best, distance := "", 1+max(1, len(word)/3)
 	for _, w := range words {
-		if d := editDistance(strings.ToLower(word), strings.ToLower(w)); d < distance {
+		if d := spelling.Distance(strings.ToLower(word), strings.ToLower(w)); d < distance {
 			best, distance = w, d
 		}
 	}
@@ -305,25 +306,4 @@ func didYouMean(word string, words []string) string {
 		return " (known: " + strings.Join(words, ", ") + ")"
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// editDistance is the number of letters to insert, drop or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

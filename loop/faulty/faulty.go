@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/spelling"
 	"github.com/pi-conform/pi-conform/loop"
 )
 
@@ -72,7 +73,7 @@ func (m Mutant) inBubble() Mutant {
 func didYouMean(name string) string {
 	best, distance := "", 1+len(name)/3
 	for i := range all {
-		if d := editDistance(name, all[i].Name); d < distance {
+		if d := spelling.Distance(name, all[i].Name); d < distance {
 			best, distance = all[i].Name, d
 		}
 	}
@@ -80,25 +81,4 @@ func didYouMean(name string) string {
 		return ""
 	}
 	return fmt.Sprintf(" (did you mean %q?)", best)
-}
-
-// editDistance is the number of letters to insert, drop or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -7,6 +7,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/pi-conform/pi-conform/harness/spelling"
 )
 
 // Matches reports whether a name with / between its parts matches a pattern: *
@@ -79,7 +81,7 @@ func nearest(word string, known []string) string {
 	best, distance := "", 1+max(2, len(word)/3)
 	for _, k := range known {
 		lower := strings.ToLower(k)
-		d := editDistance(word, lower)
+		d := spelling.Distance(word, lower)
 		if word != "" && strings.Contains(lower, word) {
 			d = min(d, 1)
 		}
@@ -88,25 +90,4 @@ func nearest(word string, known []string) string {
 		}
 	}
 	return best
-}
-
-// editDistance is the number of bytes to insert, drop or replace.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
