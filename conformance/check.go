@@ -70,31 +70,58 @@ func InEdition(e edition.Edition) Option { return func(o *options) { o.edition =
 // Check judges a trace by the rules. It is a pure function and never panics,
 // whatever the trace holds.
 func Check(tr *trace.Trace, rules []Rule, opts ...Option) Verdict {
-	h := open(tr, opts)
-	return h.verdict(rules, func(r *Rule, j *judge) string {
-		if r.check == nil {
-			return "evidence: needs a twin trace"
-		}
-		r.check(h, j)
-		return ""
-	})
+	return *NewJudge(rules).Check(tr, opts...)
 }
 
 // Compare judges a trace by a twin: the trace of the same case with one thing
 // left out. Rules that need no twin are not applicable. The entries of findings
 // are those of base.
 func Compare(base, twin *trace.Trace, rules []Rule, opts ...Option) Verdict {
-	h, other := open(base, opts), open(twin, opts)
-	return h.verdict(rules, func(r *Rule, j *judge) string {
+	j, other := NewJudge(rules), NewJudge(nil)
+	j.open(base, opts)
+	other.open(twin, opts)
+	for _, i := range j.plan.applicable {
+		r := &j.rules[i]
 		if r.compare == nil {
-			return "evidence: needs no twin"
+			j.verdict.Rules[i].excuse("evidence: needs no twin")
+			continue
 		}
-		r.compare(h, other, j)
-		return ""
-	})
+		j.apply(i, func() { r.compare(&j.h, &other.h, &j.one) })
+	}
+	return *j.conclude()
 }
 
-func open(tr *trace.Trace, opts []Option) *history {
+// Judge judges one trace after the other by the same rules. It keeps its memory
+// from one to the next, which is for those who judge very many. It is used by
+// one goroutine at a time.
+type Judge struct {
+	rules   []Rule
+	h       history
+	one     judge // of the rule that is being applied
+	plan    plan
+	verdict Verdict
+}
+
+// NewJudge gives a judge by the rules, which must not change any more.
+func NewJudge(rules []Rule) *Judge {
+	return &Judge{rules: rules, verdict: Verdict{Rules: make([]RuleResult, len(rules))}}
+}
+
+// Check is [Check]. What it gives holds until the next call.
+func (j *Judge) Check(tr *trace.Trace, opts ...Option) *Verdict {
+	j.open(tr, opts)
+	for _, i := range j.plan.applicable {
+		r := &j.rules[i]
+		if r.check == nil {
+			j.verdict.Rules[i].excuse("evidence: needs a twin trace")
+			continue
+		}
+		j.apply(i, func() { r.check(&j.h, &j.one) })
+	}
+	return j.conclude()
+}
+
+func (j *Judge) open(tr *trace.Trace, opts []Option) {
 	o := options{edition: edition.Edition(tr.Header.Edition)}
 	for _, opt := range opts {
 		opt(&o)
@@ -102,41 +129,68 @@ func open(tr *trace.Trace, opts []Option) *history {
 	if o.edition == "" {
 		o.edition = edition.Default
 	}
-	return newHistory(tr, o.edition)
+	j.h.read(tr, o.edition)
+	j.one = judge{h: &j.h}
+	if key := j.h.key(); j.plan.key != key || j.plan.results == nil {
+		j.plan = planFor(j.rules, &j.h, key)
+	}
+	copy(j.verdict.Rules, j.plan.results)
 }
 
-// verdict applies each rule that can be applied; apply gives the reason if it
-// cannot.
-func (h *history) verdict(rules []Rule, apply func(*Rule, *judge) string) Verdict {
-	v := Verdict{Rules: make([]RuleResult, len(rules))}
-	j := judge{h: h}
+// apply applies one rule and notes what it says.
+func (j *Judge) apply(i int, rule func()) {
+	result := &j.verdict.Rules[i]
+	before := len(j.one.findings)
+	j.one.rule, j.one.level, j.one.seen, j.one.excused = &j.rules[i], result.Level, 0, 0
+	rule()
+	result.conclude(&j.one, len(j.one.findings)-before)
+}
+
+func (j *Judge) conclude() *Verdict {
+	j.verdict.Findings, j.verdict.Outcome, j.verdict.Reason = j.one.findings, Pass, ""
+	j.verdict.conclude(&j.h)
+	return &j.verdict
+}
+
+// plan says for one kind of trace which rules can be applied, and what is said of
+// each before it was.
+type plan struct {
+	key        planKey
+	applicable []int
+	results    []RuleResult
+}
+
+// planKey is what decides whether a rule can be applied.
+type planKey struct {
+	order    int // of the edition
+	form     trace.Form
+	evidence evidenceSet
+}
+
+func (h *history) key() planKey { return planKey{h.order, h.form, h.evidence} }
+
+func planFor(rules []Rule, h *history, key planKey) plan {
+	p := plan{key: key, results: make([]RuleResult, len(rules))}
 	for i := range rules {
 		r := &rules[i]
-		result := &v.Rules[i]
-		result.Rule, result.Level = r.ID, r.Level
+		result := &p.results[i]
+		*result = RuleResult{Rule: r.ID, Level: r.Level, Status: StatusNotExercised}
 		if h.order < r.ready.mustFrom {
 			result.Level = Robust
 		}
-		result.Reason = r.notApplicable(h)
-		before := len(j.findings)
-		if result.Reason == "" {
-			j.rule, j.level, j.seen, j.excused = r, result.Level, 0, 0
-			result.Reason = apply(r, &j)
+		if reason := r.notApplicable(h); reason != "" {
+			result.excuse(reason)
+			continue
 		}
-		result.conclude(&j, len(j.findings)-before)
+		p.applicable = append(p.applicable, i)
 	}
-	v.Findings = j.findings
-	v.conclude(h)
-	return v
+	return p
 }
 
-// conclude says what it means that a rule, if it was applied, had so many
-// findings.
+func (r *RuleResult) excuse(reason string) { r.Status, r.Reason = StatusNotApplicable, reason }
+
+// conclude says what it means that a rule that was applied had so many findings.
 func (r *RuleResult) conclude(j *judge, findings int) {
-	if r.Reason != "" {
-		r.Status = StatusNotApplicable
-		return
-	}
 	r.Exercised = j.seen
 	switch {
 	case findings > 0:
@@ -144,9 +198,7 @@ func (r *RuleResult) conclude(j *judge, findings int) {
 	case j.seen > 0:
 		r.Status = StatusPass
 	case j.excused > 0:
-		r.Status, r.Reason = StatusNotApplicable, "edge: a run failed outside the protocol"
-	default:
-		r.Status = StatusNotExercised
+		r.excuse("edge: a run failed outside the protocol")
 	}
 }
 

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -35,24 +36,21 @@ type resume struct {
 	steered bool       // they are steering messages
 }
 
+// expect works them out when it is first asked for them.
 func (h *history) expect() *expectations {
-	if h.expected == nil {
-		e := &expecter{history: h, expectations: &expectations{
-			contexts: make([]context, len(h.callbacks)),
-			polls:    make([][]*message, len(h.callbacks)),
-			skipped:  make([]bool, len(h.callbacks)),
-			resumes:  make([]resume, len(h.users)),
-		}}
+	e := &h.expecter
+	if !h.expected {
+		h.expected = true
+		e.begin(h)
 		e.walk()
-		h.expected = e.expectations
 	}
-	return h.expected
+	return &e.expectations
 }
 
 // expecter walks a trace and keeps what an agent would have to keep.
 type expecter struct {
 	*history
-	*expectations
+	expectations
 	user, run int // next user action; next run
 
 	transcript []*message
@@ -64,11 +62,28 @@ type expecter struct {
 	steering, followUp []*message
 }
 
+// begin takes in a trace, in the place of the one before.
+func (e *expecter) begin(h *history) {
+	*e = expecter{history: h, transcript: e.transcript[:0], expectations: expectations{
+		contexts: zeroed(e.contexts, len(h.callbacks)),
+		polls:    zeroed(e.polls, len(h.callbacks)),
+		skipped:  zeroed(e.skipped, len(h.callbacks)),
+		resumes:  zeroed(e.resumes, len(h.users)),
+	}}
+}
+
+// zeroed is a slice of n zeros, in the memory of another one if that is enough.
+func zeroed[T any](old []T, n int) []T {
+	s := slices.Grow(old[:0], n)[:n]
+	clear(s)
+	return s
+}
+
 func (e *expecter) walk() {
-	e.transcript = e.initial()
+	e.transcript = append(e.transcript, e.initial()...)
 	for i := range e.entries {
 		if e.run < len(e.runs) && e.runs[e.run].begin == i {
-			e.begin()
+			e.open()
 		}
 		switch e.entries[i].Kind {
 		case trace.KindAction:
@@ -97,7 +112,7 @@ func (e *expecter) initial() []*message {
 	return append([]*message{{Role: trace.RoleSystem}}, config.Messages...)
 }
 
-func (e *expecter) begin() {
+func (e *expecter) open() {
 	e.run++
 	config := &e.tr.Header.Config
 	e.context = context{known: true, messages: e.transcript[:len(e.transcript):len(e.transcript)], model: config.Model, level: config.Level, prompt: config.SystemPrompt}

@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -188,16 +189,18 @@ type history struct {
 	reports   []report
 	updates   []int // entries of tool_execution_update events
 	failed    []span
-	expected  *expectations // made when first asked for
+	expected  bool // the expecter has been through the trace
+	expecter  expecter
 }
 
-func newHistory(tr *trace.Trace, ed edition.Edition) *history {
-	n := len(tr.Entries)
-	h := &history{
-		tr: tr, entries: tr.Entries, edition: ed, order: ed.Order(), form: tr.Header.Form,
+// read takes in a trace, in the place of the one before.
+func (h *history) read(tr *trace.Trace, ed edition.Edition) {
+	*h = history{
+		tr: tr, entries: tr.Entries, edition: ed, order: ed.Order(), form: tr.Header.Form, ages: h.ages[:0],
 		end: never, outcome: trace.OutcomeTruncated,
-		places: make([]place, n), events: make([]int, 0, n/2+1), callbacks: make([]callback, 0, n/2+1),
-		ages: make([]age, 0, 16), runs: make([]run, 0, 2), turns: make([]turn, 0, 4), calls: make([]call, 0, 8), users: make([]user, 0, 4),
+		places: slices.Grow(h.places[:0], len(tr.Entries)), events: h.events[:0], callbacks: h.callbacks[:0], users: h.users[:0],
+		runs: h.runs[:0], turns: h.turns[:0], calls: h.calls[:0], reports: h.reports[:0], updates: h.updates[:0], failed: h.failed[:0],
+		expecter: h.expecter,
 	}
 	for _, e := range tr.Header.Evidence {
 		h.evidence.add(e)
@@ -205,7 +208,6 @@ func newHistory(tr *trace.Trace, ed edition.Edition) *history {
 	h.gather()
 	h.arrange()
 	h.findFailures()
-	return h
 }
 
 func (h *history) has(e trace.Evidence) bool { return h.evidence.has(e) }
@@ -234,7 +236,7 @@ func (h *history) since(other edition.Edition) bool {
 
 func (h *history) gather() {
 	for i := range h.entries {
-		h.places[i] = place{callback: none, run: none, turn: none, call: none, first: none, last: none}
+		h.places = append(h.places, place{callback: none, run: none, turn: none, call: none, first: none, last: none})
 		e := &h.entries[i]
 		switch e.Kind {
 		case trace.KindEvent:

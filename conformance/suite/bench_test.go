@@ -32,7 +32,7 @@ func threeTools() *harness.Scenario {
 }
 
 func BenchmarkReferenceWithRules(b *testing.B) {
-	driver, sc, rules := reference.New(), threeTools(), conformance.Catalogue()
+	driver, sc, judge := reference.New(), threeTools(), conformance.NewJudge(conformance.Catalogue())
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
@@ -40,7 +40,7 @@ func BenchmarkReferenceWithRules(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		if v := conformance.Check(rec.Trace, rules); v.Outcome != conformance.Pass {
+		if v := judge.Check(rec.Trace); v.Outcome != conformance.Pass {
 			b.Fatal(v.Findings)
 		}
 	}
@@ -62,8 +62,8 @@ func BenchmarkRules(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	rules := conformance.Catalogue()
+	judge := conformance.NewJudge(conformance.Catalogue())
 	for b.Loop() {
-		conformance.Check(rec.Trace, rules)
+		judge.Check(rec.Trace)
 	}
 }
