@@ -46,8 +46,8 @@ type Session interface {
 	Do(a *Action) error
 	// Settle lets the subject run until it has nothing left to do and passes
 	// what it did to out, in order. The entries have no step: whoever did the
-	// action knows it.
-	Settle(out func(trace.Entry)) error
+	// action knows it. An entry is out's own until out returns.
+	Settle(out func(*trace.Entry)) error
 	// Close gives up whatever is still open. It does not report it.
 	Close() error
 }
@@ -68,7 +68,7 @@ type Pipeliner interface {
 	// from 1. If the callbacks that wait after action i are not those of
 	// expect[i], in any order, the error is [ErrMispredicted], what was passed
 	// to out means nothing, and the session can only be closed.
-	Play(actions []*Action, expect [][]string, out func(trace.Entry)) error
+	Play(actions []*Action, expect [][]string, out func(*trace.Entry)) error
 }
 
 // ErrMispredicted says that the subject did not go where Play expected it to.

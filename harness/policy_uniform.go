@@ -115,7 +115,7 @@ func (u *Uniform) left(g int) remains {
 	a := &u.actors[g]
 	switch {
 	case a.queue != nil:
-		return exactly(len(a.queue.left))
+		return exactly(len(a.queue.left()))
 	case a.call == nil:
 		return exactly(1) // the clock
 	}

@@ -16,7 +16,9 @@ import (
 // The prediction has no say in what is recorded: it only decides when the
 // harness waits for an answer.
 func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
-	predicted, err := Run(ctx, oracle, sc, p, lim)
+	foretell := NewRunner(oracle, lim)
+	foretell.predicts = true
+	predicted, err := foretell.Run(ctx, sc, p)
 	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
 		return Run(ctx, d, sc, p, lim)
 	}
@@ -45,48 +47,53 @@ func (r *Recording) brokeDown(fault *SubjectError) {
 
 // play runs the predicted actions in one go.
 func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*Recording, error) {
-	if err := unsupported(sc, d.Info()); err != nil {
+	r := NewRunner(d, Limits{})
+	if err := r.prepare(sc); err != nil {
 		return nil, err
 	}
 	session, err := d.Open(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
-	rec, err := playOn(session, header(sc, d.Info()), sc, predicted)
+	r.begin(session, nil)
+	err = r.playOn(predicted)
 	closing := session.Close()
-	if err == nil && closing != nil {
-		rec.leaked(closing)
+	if err != nil {
+		return nil, err
 	}
-	return rec, err
+	if closing != nil {
+		r.rec.leaked(closing)
+	}
+	return r.rec, nil
 }
 
-func playOn(session Session, header trace.Header, sc *Scenario, predicted *Recording) (*Recording, error) {
-	pipeline, ok := session.(Pipeliner)
+func (r *Runner) playOn(predicted *Recording) error {
+	pipeline, ok := r.session.(Pipeliner)
 	if !ok {
-		return nil, ErrMispredicted
+		return ErrMispredicted
 	}
-	r := &runner{world: newWorld(sc), session: session, rec: &Recording{Trace: &trace.Trace{Header: header}}}
-	err := pipeline.Play(predicted.actions, predicted.waiting, func(e trace.Entry) {
+	err := pipeline.Play(predicted.actions, predicted.waiting, func(e *trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})
 	if _, faulty := errors.AsType[*SubjectError](err); faulty {
-		return nil, err
+		return err
 	}
 	if err != nil {
-		return nil, errors.Join(ErrMispredicted, err)
+		return errors.Join(ErrMispredicted, err)
 	}
 	r.catchUp(predicted.actions, len(predicted.actions))
 	r.lookAtClock()
 	if len(r.world.enabled()) > 0 {
-		return nil, ErrMispredicted
+		return ErrMispredicted
 	}
-	r.record(r.atRest())
-	return r.rec, nil
+	end := r.atRest()
+	r.record(&end)
+	return nil
 }
 
 // catchUp notes the actions up to that step.
-func (r *runner) catchUp(actions []*Action, step int) {
+func (r *Runner) catchUp(actions []*Action, step int) {
 	for r.step < step {
 		a := actions[r.step]
 		r.step++

@@ -28,7 +28,7 @@ type onceBrokenSession struct {
 	d *onceBroken
 }
 
-func (s *onceBrokenSession) Play([]*harness.Action, [][]string, func(trace.Entry)) error {
+func (s *onceBrokenSession) Play([]*harness.Action, [][]string, func(*trace.Entry)) error {
 	if s.d.died {
 		return harness.ErrMispredicted
 	}

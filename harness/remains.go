@@ -113,7 +113,7 @@ func (c *counts) left(call *openCall) remains {
 	case callListener, callHook:
 		return exactly(1)
 	case callTool:
-		return c.leftOfTool(call, len(call.script.Updates)-call.next)
+		return c.leftOfTool(call, len(call.tool.script.Updates)-call.next)
 	case callModel:
 		return leftOfStream(len(call.plan), call.cancelled)
 	}
@@ -121,12 +121,12 @@ func (c *counts) left(call *openCall) remains {
 }
 
 func (c *counts) leftOfTool(call *openCall, updates int) remains {
-	late := len(call.script.Late) - call.late
+	late := len(call.tool.script.Late) - call.late
 	if call.settled {
 		return exactly(late)
 	}
 	ends := 1.0
-	if call.script.Notice && call.cancelled {
+	if call.tool.script.Notice && call.cancelled {
 		ends = 2
 	}
 	once := 1 + late + c.hookAfter()
@@ -154,7 +154,7 @@ func leftOfStream(steps int, cancelled bool) remains {
 func (c *counts) then(a *Action) remains {
 	switch {
 	case a.queue != nil:
-		return exactly(len(a.queue.left) - 1)
+		return exactly(len(a.queue.left()) - 1)
 	case a.call == nil:
 		return exactly(0) // the clock
 	}
@@ -164,11 +164,11 @@ func (c *counts) then(a *Action) remains {
 	case callTool:
 		switch {
 		case call.settled:
-			return exactly(len(call.script.Late) - call.late - 1)
+			return exactly(len(call.tool.script.Late) - call.late - 1)
 		case a.Answer.Partial != nil:
-			return c.leftOfTool(call, len(call.script.Updates)-call.next-1)
+			return c.leftOfTool(call, len(call.tool.script.Updates)-call.next-1)
 		}
-		return exactly(len(call.script.Late) + c.hookAfter())
+		return exactly(len(call.tool.script.Late) + c.hookAfter())
 	case callModel:
 		if !endsStream(a.Answer) {
 			return leftOfStream(len(call.plan)-1, call.cancelled)
@@ -195,8 +195,8 @@ func (a *Action) sameActor(b *Action) bool { return a.call == b.call && a.queue 
 func (w *world) runsLeft() int {
 	n := 0
 	for i := range w.user {
-		if q := &w.user[i]; beginsRun(q.kind) && len(q.left) > 0 && w.runs > 0 && !q.left[0].Busy {
-			n += len(q.left)
+		if q := &w.user[i]; beginsRun(q.kind) && len(q.left()) > 0 && w.runs > 0 && !q.left()[0].Busy {
+			n += len(q.left())
 		}
 	}
 	return n

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -27,8 +26,22 @@ type Recording struct {
 	// their turn came.
 	Skipped []string
 
+	predicted
+}
+
+// predicted is what whoever plays a recorded schedule at once has to know besides.
+type predicted struct {
 	actions []*Action  // what was done
 	waiting [][]string // after each of them, the callbacks that waited
+}
+
+// Clone is a copy that holds whatever the [Runner] does next.
+func (r *Recording) Clone() *Recording {
+	c := *r
+	t := *r.Trace
+	t.Entries = slices.Clone(t.Entries)
+	c.Trace, c.Schedule = &t, slices.Clone(r.Schedule)
+	return &c
 }
 
 // Run runs a scenario on a subject: it does one action, lets the subject settle,
@@ -38,36 +51,83 @@ type Recording struct {
 // A subject that dies or hangs still gives a recording, whose last entry says
 // so. An error means that there is none.
 func Run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
-	sc.Complete()
-	if err := unsupported(sc, d.Info()); err != nil {
+	return NewRunner(d, lim).Run(ctx, sc, p)
+}
+
+// Runner runs one case after the other on a subject. It keeps its memory from one
+// to the next, which is for those who run very many. It is used by one goroutine
+// at a time, and a scenario must not be changed once it has been run.
+type Runner struct {
+	driver   Driver
+	limits   Limits
+	predicts bool // somebody else plays what is recorded
+
+	header  trace.Header // of the scenario that was run last
+	world   world
+	session Session
+	policy  Policy
+	rec     *Recording
+	step    int
+	now     time.Duration // virtual, since the case began
+}
+
+// NewRunner gives a runner of cases on the subject.
+func NewRunner(d Driver, lim Limits) *Runner {
+	if lim.Steps == 0 {
+		lim.Steps = defaultSteps
+	}
+	return &Runner{driver: d, limits: lim, rec: &Recording{Trace: &trace.Trace{}}}
+}
+
+// Run is [Run]. What it gives holds until the next call.
+func (r *Runner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, error) {
+	if err := r.prepare(sc); err != nil {
 		return nil, err
 	}
-	session, err := d.Open(ctx, sc)
+	session, err := r.driver.Open(ctx, sc)
 	if err != nil {
 		return nil, err
 	}
-	r := &runner{world: newWorld(sc), session: session, policy: p, rec: &Recording{Trace: &trace.Trace{
-		Header:  header(sc, d.Info()),
-		Entries: make([]trace.Entry, 0, 8+usualEntries.Load()),
-	}}}
-	if p, ok := p.(beginner); ok {
-		p.begin(r.world)
-	}
-	steps := lim.Steps
-	if steps == 0 {
-		steps = defaultSteps
-	}
-	end, err := r.run(ctx, steps)
+	r.begin(session, p)
+	end, err := r.run(ctx)
 	closing := session.Close()
 	if err != nil {
 		return nil, err
 	}
-	r.record(end)
-	usualEntries.Store(int64(len(r.rec.Trace.Entries)))
+	r.record(&end)
 	if closing != nil {
 		r.rec.leaked(closing)
 	}
 	return r.rec, nil
+}
+
+// prepare makes the scenario the one that is run, if it is not the last one again.
+func (r *Runner) prepare(sc *Scenario) error {
+	if r.world.sc == sc {
+		return nil
+	}
+	sc.Complete()
+	info := r.driver.Info()
+	if err := unsupported(sc, info); err != nil {
+		return err
+	}
+	r.header = header(sc, info)
+	r.world = world{sc: sc, scripts: map[string]*toolPlan{}}
+	return nil
+}
+
+// begin takes up a case of which nothing has happened.
+func (r *Runner) begin(session Session, p Policy) {
+	r.world.begin()
+	r.session, r.policy, r.step, r.now = session, p, 0, 0
+	old := r.rec
+	*r.rec = Recording{
+		Trace:    &trace.Trace{Header: r.header, Entries: old.Trace.Entries[:0]},
+		Schedule: old.Schedule[:0],
+	}
+	if p, ok := p.(beginner); ok {
+		p.begin(&r.world)
+	}
 }
 
 // leaked notes in the last entry of an otherwise complete trace that the subject
@@ -88,10 +148,6 @@ func RunCase(ctx context.Context, d Driver, c Case, lim Limits) (*Recording, err
 	}
 	return rec, err
 }
-
-// usualEntries is the length of the last trace: what the next one is likely to
-// need, as cases of one kind are run in a row. It only saves copying.
-var usualEntries atomic.Int64
 
 // UnsupportedError says that a subject lacks something that a scenario needs, so
 // that the case says nothing about it.
@@ -154,19 +210,9 @@ func evidence(info *SubjectInfo, sc *Scenario) []trace.Evidence {
 	})
 }
 
-// runner runs one case.
-type runner struct {
-	world   *world
-	session Session
-	policy  Policy
-	rec     *Recording
-	step    int
-	now     time.Duration // virtual, since the case began
-}
-
 // run does actions until nothing is left to do. It returns the entry that ends
 // the trace.
-func (r *runner) run(ctx context.Context, steps int) (trace.Entry, error) {
+func (r *Runner) run(ctx context.Context) (trace.Entry, error) {
 	for {
 		if err := ctx.Err(); err != nil {
 			return trace.Entry{}, err
@@ -175,11 +221,10 @@ func (r *runner) run(ctx context.Context, steps int) (trace.Entry, error) {
 		if len(enabled) == 0 {
 			return r.atRest(), nil
 		}
-		if r.step >= steps {
-			return r.ending(trace.OutcomeTruncated, fmt.Sprintf("%d steps were done and more could be", steps)), nil
+		if r.step >= r.limits.Steps {
+			return r.ending(trace.OutcomeTruncated, fmt.Sprintf("%d steps were done and more could be", r.limits.Steps)), nil
 		}
-		action := enabled[r.policy.Choose(enabled)]
-		if err := r.do(&action); err != nil {
+		if err := r.do(&enabled[r.policy.Choose(enabled)]); err != nil {
 			var fault *SubjectError
 			if !errors.As(err, &fault) {
 				return trace.Entry{}, err
@@ -189,9 +234,13 @@ func (r *runner) run(ctx context.Context, steps int) (trace.Entry, error) {
 	}
 }
 
-func (r *runner) do(a *Action) error {
+func (r *Runner) do(a *Action) error {
 	r.step++
 	r.rec.Schedule = append(r.rec.Schedule, a.Label)
+	if r.predicts {
+		done := *a
+		r.rec.actions = append(r.rec.actions, &done)
+	}
 	r.act(a)
 	if err := r.session.Do(a); err != nil {
 		return errors.Join(err, r.session.Settle(r.record))
@@ -200,16 +249,17 @@ func (r *runner) do(a *Action) error {
 		return err
 	}
 	r.lookAtClock()
-	r.rec.actions = append(r.rec.actions, a)
-	r.rec.waiting = append(r.rec.waiting, r.world.waiting())
+	if r.predicts {
+		r.rec.waiting = append(r.rec.waiting, r.world.waiting())
+	}
 	return nil
 }
 
 // act notes an action as done.
-func (r *runner) act(a *Action) {
+func (r *Runner) act(a *Action) {
 	r.now += a.Advance
 	r.world.did(a)
-	r.record(trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
+	r.record(&trace.Entry{Kind: trace.KindAction, Label: a.Label, Name: a.Name, Answer: a.Answer})
 }
 
 // forEver is longer than any script waits: whoever sleeps so long waits for
@@ -217,7 +267,7 @@ func (r *runner) act(a *Action) {
 const forEver = 365 * 24 * time.Hour
 
 // lookAtClock asks a subject that has come to rest for how long it sleeps.
-func (r *runner) lookAtClock() {
+func (r *Runner) lookAtClock() {
 	r.world.wake = 0
 	if sleeper, ok := r.session.(Sleeper); ok {
 		r.world.wake, _ = sleeper.NextWake()
@@ -227,22 +277,22 @@ func (r *runner) lookAtClock() {
 	}
 }
 
-func (r *runner) record(e trace.Entry) {
+func (r *Runner) record(e *trace.Entry) {
 	e.Step, e.Time = r.step, r.now.Milliseconds()
-	r.rec.Trace.Entries = append(r.rec.Trace.Entries, e)
-	r.world.observe(&r.rec.Trace.Entries[len(r.rec.Trace.Entries)-1])
+	r.rec.Trace.Entries = append(r.rec.Trace.Entries, *e)
+	r.world.observe(e)
 }
 
 // atRest says why nothing is left to do. A script that stalls the model is not
 // the loop's fault, so it is no deadlock.
-func (r *runner) atRest() trace.Entry {
+func (r *Runner) atRest() trace.Entry {
 	if len(r.world.open) > 0 && !r.world.stalled() {
 		return r.ending(trace.OutcomeDeadlock, "a run is active, and there is nothing left that the surroundings could do")
 	}
 	return r.ending(trace.OutcomeComplete, "")
 }
 
-func (r *runner) ending(outcome trace.Outcome, message string) trace.Entry {
+func (r *Runner) ending(outcome trace.Outcome, message string) trace.Entry {
 	return trace.Entry{Kind: trace.KindEnd, Outcome: outcome, Message: message, Pending: r.world.pending()}
 }
 

@@ -341,7 +341,7 @@ func (s *Surroundings) NextWake() (until time.Time, ok bool) {
 
 // Drain passes on what has happened since it was last called, the signals of
 // open callbacks that have fired included.
-func (s *Surroundings) Drain(out func(trace.Entry)) {
+func (s *Surroundings) Drain(out func(*trace.Entry)) {
 	s.LookAtSignals()
 	s.Noted(out)
 }
@@ -360,13 +360,13 @@ func (s *Surroundings) LookAtSignals() {
 }
 
 // Noted passes on what has been noted since it was last called.
-func (s *Surroundings) Noted(out func(trace.Entry)) {
+func (s *Surroundings) Noted(out func(*trace.Entry)) {
 	s.mu.Lock()
 	entries := s.out
 	s.out, s.spare = s.spare[:0], entries
 	s.mu.Unlock()
 	for i := range entries {
-		out(entries[i])
+		out(&entries[i])
 	}
 }
 

@@ -52,9 +52,9 @@ func RecordViews(t *trace.Trace, r Reducer) (*trace.Trace, error) {
 	w := newViewer(r)
 	for _, e := range t.Entries {
 		out.Entries = append(out.Entries, e)
-		if err := w.watch(&e, func(seen trace.Entry) {
+		if err := w.watch(&e, func(seen *trace.Entry) {
 			seen.Step, seen.Time = e.Step, e.Time
-			out.Entries = append(out.Entries, seen)
+			out.Entries = append(out.Entries, *seen)
 		}); err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func newViewer(r Reducer) *viewer {
 }
 
 // watch lets the reducer see an entry, and passes on what it made of it.
-func (w *viewer) watch(e *trace.Entry, out func(trace.Entry)) error {
+func (w *viewer) watch(e *trace.Entry, out func(*trace.Entry)) error {
 	if w.err != nil {
 		return w.err
 	}
@@ -101,7 +101,7 @@ func (w *viewer) watch(e *trace.Entry, out func(trace.Entry)) error {
 	return nil
 }
 
-func (w *viewer) step(e *trace.Entry, input *trace.Event, out func(trace.Entry)) error {
+func (w *viewer) step(e *trace.Entry, input *trace.Event, out func(*trace.Entry)) error {
 	ev := e.Event
 	if input != nil {
 		ev = input
@@ -112,7 +112,7 @@ func (w *viewer) step(e *trace.Entry, input *trace.Event, out func(trace.Entry))
 	}
 	seen.Input = input
 	w.view, w.shown = view, seen.State
-	out(trace.Entry{Kind: trace.KindView, Name: e.Name, N: e.N, View: seen})
+	out(&trace.Entry{Kind: trace.KindView, Name: e.Name, N: e.N, View: seen})
 	return nil
 }
 
@@ -129,14 +129,14 @@ var probes = func() []*trace.Event {
 
 // probe shows the reducer what it has to ignore. What it makes of that is not
 // kept.
-func (w *viewer) probe(out func(trace.Entry)) error {
+func (w *viewer) probe(out func(*trace.Entry)) error {
 	for _, ev := range probes {
 		_, seen, err := w.reduce(ev)
 		if err != nil {
 			return err
 		}
 		seen.Input, seen.Probe = ev, true
-		out(trace.Entry{Kind: trace.KindView, View: seen})
+		out(&trace.Entry{Kind: trace.KindView, View: seen})
 	}
 	return nil
 }
@@ -224,12 +224,12 @@ type viewedSession struct {
 }
 
 // Settle passes on what the subject did, and after each event the view.
-func (s *viewedSession) Settle(out func(trace.Entry)) error {
+func (s *viewedSession) Settle(out func(*trace.Entry)) error {
 	var broken error
-	err := s.Session.Settle(func(e trace.Entry) {
+	err := s.Session.Settle(func(e *trace.Entry) {
 		out(e)
 		if broken == nil {
-			broken = s.viewer.watch(&e, out)
+			broken = s.viewer.watch(e, out)
 		}
 	})
 	if err == nil && broken != nil {

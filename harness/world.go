@@ -18,9 +18,11 @@ type world struct {
 	calls   []*openCall // gated callbacks that wait, and settled tools with late updates left
 	user    []userQueue
 	turn    int             // script turns used
-	open    map[string]bool // user actions that are accepted and have not settled
+	open    []string // user actions that are accepted and have not settled
 	runs    int             // how many of those are runs
 	options []Action        // reused by enabled
+	scripts map[string]*toolPlan // what executions do, by name; it holds for every run of the scenario
+	spare   []*openCall          // to be used again
 	counts  *counts         // kept for a policy that asks for them, else nil
 	wake    time.Duration   // until the subject wakes; 0 if it does not sleep
 }
@@ -32,15 +34,15 @@ type openCall struct {
 	plan      []scriptedmodel.Step // model: what is left of the stream
 	next      int                  // model: number of the next event; tool: of the next update
 	partial   *trace.Message       // model: the last partial message
-	script    ToolScript           // tool
-	reply     HookReply            // hook
+	tool      *toolPlan            // tool
+	reply     *HookReply           // hook
 	throw     string               // listener
 	throws    bool                 // listener
 	cancelled bool
 	settled   bool      // tool: answered, but late updates are left
 	late      int       // tool: number of the next late update
 	options   []Action  // what it can be answered now; nil if that has to be found out
-	spare     [2]Action // room for them
+	spare     [3]Action // room for them
 }
 
 type callKind int
@@ -71,20 +73,44 @@ const (
 type userQueue struct {
 	kind UserKind
 	next int
-	left []UserAction
+	all  []queued
 }
 
-func newWorld(sc *Scenario) *world {
-	w := &world{sc: sc, open: map[string]bool{}}
-	for _, a := range sc.User {
-		i := slices.IndexFunc(w.user, func(q userQueue) bool { return q.kind == a.Kind })
-		if i < 0 {
-			i = len(w.user)
+// queued is one user action and its label.
+type queued struct {
+	*UserAction
+	label string
+}
+
+func (q *userQueue) left() []queued { return q.all[q.next:] }
+
+// begin takes up the scenario from its beginning.
+func (w *world) begin() {
+	w.spare = append(w.spare, w.calls...)
+	w.calls, w.open, w.turn, w.runs, w.wake, w.counts = w.calls[:0], w.open[:0], 0, 0, 0, nil
+	if w.user == nil {
+		w.queueUp()
+	}
+	for i := range w.user {
+		w.user[i].next = 0
+	}
+}
+
+func (w *world) queueUp() {
+	for i := range w.sc.User {
+		a := &w.sc.User[i]
+		k := slices.IndexFunc(w.user, func(q userQueue) bool { return q.kind == a.Kind })
+		if k < 0 {
+			k = len(w.user)
 			w.user = append(w.user, userQueue{kind: a.Kind})
 		}
-		w.user[i].left = append(w.user[i].left, a)
+		q := &w.user[k]
+		label := string(q.kind) + "/" + strconv.Itoa(len(q.all))
+		if label == "abort/0" {
+			label = "abort"
+		}
+		q.all = append(q.all, queued{a, label})
 	}
-	return w
 }
 
 // observe takes in what the subject did.
@@ -92,7 +118,7 @@ func (w *world) observe(e *trace.Entry) {
 	switch e.Kind {
 	case trace.KindCall:
 		if !e.Auto {
-			w.begin(e)
+			w.call(e)
 		} else if strings.HasPrefix(e.Name, "model/") {
 			w.turn++
 		}
@@ -101,8 +127,8 @@ func (w *world) observe(e *trace.Entry) {
 			c.cancelled, c.options = true, nil
 		}
 	case trace.KindSettled:
-		if w.open[e.Name] {
-			delete(w.open, e.Name)
+		if i := slices.Index(w.open, e.Name); i >= 0 {
+			w.open = slices.Delete(w.open, i, i+1)
 			if isRun(e.Name) {
 				w.runs--
 			}
@@ -125,8 +151,10 @@ func (w *world) find(name string) *openCall {
 	return nil
 }
 
-func (w *world) begin(e *trace.Entry) {
-	c := &openCall{name: e.Name, cancelled: e.Aborted}
+// call takes in that a callback waits.
+func (w *world) call(e *trace.Entry) {
+	c := w.fresh()
+	c.name, c.cancelled = e.Name, e.Aborted
 	kind, rest, _ := strings.Cut(e.Name, "/")
 	switch kind {
 	case "listener":
@@ -135,10 +163,11 @@ func (w *world) begin(e *trace.Entry) {
 	case "hook":
 		c.kind = callHook
 		name, key, _ := strings.Cut(rest, "/")
-		c.reply = w.sc.hookReply(name, key)
+		reply := w.sc.hookReply(name, key)
+		c.reply = &reply
 	case "tool":
 		c.kind = callTool
-		c.script = w.sc.toolScript(rest)
+		c.tool = w.toolPlan(e.Name, rest)
 	case "model":
 		c.kind = callModel
 		if !e.Aborted {
@@ -150,6 +179,18 @@ func (w *world) begin(e *trace.Entry) {
 	if w.counts != nil {
 		w.counts.begin(c)
 	}
+}
+
+// fresh gives a callback of which nothing is known.
+func (w *world) fresh() *openCall {
+	n := len(w.spare)
+	if n == 0 {
+		return &openCall{}
+	}
+	c := w.spare[n-1]
+	w.spare = w.spare[:n-1]
+	*c = openCall{}
+	return c
 }
 
 // listenerThrow says whether the listener delivery of that name, such as
@@ -172,21 +213,30 @@ func (w *world) enabled() []Action {
 		if c.options == nil {
 			c.options = c.actions()
 		}
-		w.options = append(w.options, c.options...)
+		for i := range c.options {
+			w.offer(&c.options[i])
+		}
 	}
 	if w.wake > 0 {
-		w.options = append(w.options, Action{Label: clockLabel(w.wake), Kind: ActionClock, Advance: w.wake, rank: rankClock})
+		w.offer(&Action{Label: clockLabel(w.wake), Kind: ActionClock, Advance: w.wake, rank: rankClock})
 	}
 	for i := range w.user {
-		w.options = w.userActions(&w.user[i], w.options)
+		w.offerNext(&w.user[i])
 	}
-	slices.SortFunc(w.options, func(a, b Action) int {
-		if a.rank != b.rank {
-			return a.rank - b.rank
-		}
-		return strings.Compare(a.Label, b.Label)
-	})
 	return w.options
+}
+
+// offer puts an action into its place in the canonical order.
+func (w *world) offer(a *Action) {
+	i := len(w.options)
+	for i > 0 && a.before(&w.options[i-1]) {
+		i--
+	}
+	w.options = slices.Insert(w.options, i, *a)
+}
+
+func (a *Action) before(b *Action) bool {
+	return a.rank < b.rank || a.rank == b.rank && a.Label < b.Label
 }
 
 // clockLabel is the label of an action that moves the clock, such as clock/30s.
@@ -220,34 +270,67 @@ func (c *openCall) actions() []Action {
 			answer(rankHook, "/return", &trace.Answer{Hook: &c.reply.Value})
 		}
 	case callTool:
-		c.toolActions(answer)
+		return c.toolActions(to)
 	case callModel:
 		c.modelActions(answer)
 	}
 	return to
 }
 
-func (c *openCall) toolActions(answer func(int, string, *trace.Answer)) {
-	if c.settled {
-		if c.late < len(c.script.Late) {
-			answer(rankLate, "/late/"+strconv.Itoa(c.late), &trace.Answer{Partial: c.script.Late[c.late]})
-		}
-		return
+// toolPlan is what one execution of a tool does, with the actions that it takes.
+type toolPlan struct {
+	script        ToolScript
+	updates, late []Action
+	end, notice   Action
+}
+
+// toolPlan is what the execution of that name does, worked out once for all runs
+// of the scenario.
+func (w *world) toolPlan(name, key string) *toolPlan {
+	if p := w.scripts[name]; p != nil {
+		return p
 	}
-	if c.next < len(c.script.Updates) {
-		answer(rankUpdate, "/update/"+strconv.Itoa(c.next), &trace.Answer{Partial: c.script.Updates[c.next]})
+	p := &toolPlan{script: w.sc.toolScript(key)}
+	answer := func(rank int, suffix string, a trace.Answer) Action {
+		return Action{Label: name + suffix, Name: name, Kind: ActionAnswer, Answer: &a, rank: rank}
 	}
-	if c.script.Throw != nil {
-		answer(rankReturn, "/throw", &trace.Answer{Throw: c.script.Throw})
-	} else {
-		answer(rankReturn, "/return", &trace.Answer{Result: c.script.Return})
+	for i, partial := range p.script.Updates {
+		p.updates = append(p.updates, answer(rankUpdate, "/update/"+strconv.Itoa(i), trace.Answer{Partial: partial}))
 	}
-	if c.script.Notice && c.cancelled {
-		answer(rankNotice, "/aborted", &trace.Answer{Throw: &noticed})
+	for i, partial := range p.script.Late {
+		p.late = append(p.late, answer(rankLate, "/late/"+strconv.Itoa(i), trace.Answer{Partial: partial}))
 	}
+	p.end = answer(rankReturn, "/return", trace.Answer{Result: p.script.Return})
+	if p.script.Throw != nil {
+		p.end = answer(rankReturn, "/throw", trace.Answer{Throw: p.script.Throw})
+	}
+	p.notice = answer(rankNotice, "/aborted", trace.Answer{Throw: &noticed})
+	w.scripts[name] = p
+	return p
 }
 
 var noticed = "the tool noticed the abort"
+
+func (c *openCall) toolActions(to []Action) []Action {
+	add := func(a Action) {
+		a.call = c
+		to = append(to, a)
+	}
+	if c.settled {
+		if c.late < len(c.tool.late) {
+			add(c.tool.late[c.late])
+		}
+		return to
+	}
+	if c.next < len(c.tool.updates) {
+		add(c.tool.updates[c.next])
+	}
+	add(c.tool.end)
+	if c.tool.script.Notice && c.cancelled {
+		add(c.tool.notice)
+	}
+	return to
+}
 
 func (c *openCall) modelActions(answer func(int, string, *trace.Answer)) {
 	if len(c.plan) > 0 {
@@ -269,24 +352,20 @@ func (c *openCall) modelActions(answer func(int, string, *trace.Answer)) {
 	}
 }
 
-// userActions appends the next action of the queue, if it may happen now.
-func (w *world) userActions(q *userQueue, to []Action) []Action {
-	if len(q.left) == 0 {
-		return to
+// offerNext offers the next action of the queue, if it may happen now.
+func (w *world) offerNext(q *userQueue) {
+	if len(q.left()) == 0 {
+		return
 	}
-	a := &q.left[0]
+	a := &q.left()[0]
 	switch q.kind {
 	case UserPrompt, UserContinue, UserReset:
 		if w.runs > 0 && !a.Busy {
-			return to
+			return
 		}
 	case UserSteer, UserFollowUp, UserAbort, UserClearQueue, UserWaitForIdle, UserSubscribe, UserUnsubscribe:
 	}
-	label := string(q.kind) + "/" + strconv.Itoa(q.next)
-	if label == "abort/0" {
-		label = "abort"
-	}
-	return append(to, Action{Label: label, Name: label, Kind: ActionUser, User: q.kind, Answer: &a.Answer, rank: rankUser, queue: q})
+	w.offer(&Action{Label: a.label, Name: a.label, Kind: ActionUser, User: q.kind, Answer: &a.Answer, rank: rankUser, queue: q})
 }
 
 // did takes in that an action was done.
@@ -300,6 +379,7 @@ func (w *world) did(a *Action) {
 		return
 	}
 	if w.calls[i].answered(a) {
+		w.spare = append(w.spare, w.calls[i])
 		w.calls = slices.Delete(w.calls, i, i+1)
 	}
 }
@@ -308,16 +388,15 @@ func (w *world) didUser(a *Action) {
 	for i := range w.user {
 		q := &w.user[i]
 		if q.kind == a.User {
-			q.left = q.left[1:]
 			q.next++
 		}
 	}
 	switch a.User {
 	case UserPrompt, UserContinue:
-		w.open[a.Name] = true
+		w.open = append(w.open, a.Name)
 		w.runs++
 	case UserWaitForIdle, UserReset:
-		w.open[a.Name] = true
+		w.open = append(w.open, a.Name)
 	case UserSteer, UserFollowUp, UserAbort, UserClearQueue, UserSubscribe, UserUnsubscribe:
 	}
 }
@@ -338,7 +417,7 @@ func (c *openCall) answered(a *Action) bool {
 		default:
 			c.settled = true
 		}
-		return c.settled && c.late >= len(c.script.Late)
+		return c.settled && c.late >= len(c.tool.late)
 	case callModel:
 		return c.streamed(a.Answer)
 	}
@@ -374,10 +453,7 @@ func (w *world) waiting() []string {
 // pending names the callbacks that wait and the user actions that have not
 // settled, in order of their names.
 func (w *world) pending() []string {
-	names := w.waiting()
-	for name := range w.open {
-		names = append(names, name)
-	}
+	names := append(w.waiting(), w.open...)
 	slices.Sort(names)
 	return names
 }

@@ -102,13 +102,13 @@ type witnessed struct{ harness.Session }
 func (s witnessed) Do(a *harness.Action) error { return told(s.Session.Do(a)) }
 
 // Settle lets the subject come to rest.
-func (s witnessed) Settle(out func(trace.Entry)) error { return told(s.Session.Settle(out)) }
+func (s witnessed) Settle(out func(*trace.Entry)) error { return told(s.Session.Settle(out)) }
 
 // Close ends the case.
 func (s witnessed) Close() error { return told(s.Session.Close()) }
 
 // Play does a whole schedule at once.
-func (s witnessed) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+func (s witnessed) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
 	pipeline, ok := s.Session.(harness.Pipeliner)
 	if !ok {
 		return harness.ErrMispredicted
@@ -131,7 +131,7 @@ type broken struct{ err error }
 func (s broken) Do(*harness.Action) error { return s.err }
 
 // Settle fails.
-func (s broken) Settle(func(trace.Entry)) error { return s.err }
+func (s broken) Settle(func(*trace.Entry)) error { return s.err }
 
 // Close does nothing.
 func (s broken) Close() error { return nil }

@@ -32,11 +32,12 @@ func threeTools() *harness.Scenario {
 }
 
 func BenchmarkReferenceWithRules(b *testing.B) {
-	driver, sc, judge := reference.New(), threeTools(), conformance.NewJudge(conformance.Catalogue())
+	runner, judge := harness.NewRunner(reference.New(), harness.Limits{}), conformance.NewJudge(conformance.Catalogue())
+	sc := threeTools()
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		rec, err := harness.Run(context.Background(), driver, sc, harness.NewRandom(seed), harness.Limits{})
+		rec, err := runner.Run(context.Background(), sc, harness.NewRandom(seed))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -47,11 +48,11 @@ func BenchmarkReferenceWithRules(b *testing.B) {
 }
 
 func BenchmarkReference(b *testing.B) {
-	driver, sc := reference.New(), threeTools()
+	runner, sc := harness.NewRunner(reference.New(), harness.Limits{}), threeTools()
 	seed := uint64(0)
 	for b.Loop() {
 		seed++
-		if _, err := harness.Run(context.Background(), driver, sc, harness.NewRandom(seed), harness.Limits{}); err != nil {
+		if _, err := runner.Run(context.Background(), sc, harness.NewRandom(seed)); err != nil {
 			b.Fatal(err)
 		}
 	}

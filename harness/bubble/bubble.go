@@ -179,13 +179,14 @@ func (s *session) do(actions []*harness.Action) error {
 
 // Do hands over an action. It is done when the session settles.
 func (s *session) Do(a *harness.Action) error {
-	s.todo = append(s.todo, a)
+	own := *a // it is done later
+	s.todo = append(s.todo, &own)
 	return nil
 }
 
 // Settle does what was handed over and lets the loop run until every goroutine of
 // it waits.
-func (s *session) Settle(out func(trace.Entry)) error {
+func (s *session) Settle(out func(*trace.Entry)) error {
 	if s.given {
 		return nil
 	}

@@ -87,7 +87,7 @@ func (s *session) Do(a *harness.Action) error {
 	return s.surroundings.Do(a)
 }
 
-func (s *session) Settle(out func(trace.Entry)) error {
+func (s *session) Settle(out func(*trace.Entry)) error {
 	s.settle()
 	s.surroundings.Drain(out)
 	return nil

@@ -242,9 +242,9 @@ func (s *fakeSession) start(a *harness.Action) {
 	s.models++
 }
 
-func (s *fakeSession) Settle(out func(trace.Entry)) error {
-	for _, e := range s.out {
-		out(e)
+func (s *fakeSession) Settle(out func(*trace.Entry)) error {
+	for i := range s.out {
+		out(&s.out[i])
 	}
 	s.out = nil
 	return nil

@@ -202,8 +202,8 @@ func (r *Reply) isOutput() bool {
 }
 
 // entry is an output as an entry of a trace.
-func (r *Reply) entry() trace.Entry {
-	e := trace.Entry{
+func (r *Reply) entry() *trace.Entry {
+	e := &trace.Entry{
 		Kind: trace.Kind(r.Type), Name: r.Name, Event: r.Event, State: r.State,
 		Auto: r.Auto, Aborted: r.Aborted, Payload: r.Payload, Answer: r.Answer,
 		Outcome: r.Outcome, Message: r.Message, Changed: r.Changed,

@@ -53,11 +53,11 @@ func do(s harness.Session, a *harness.Action) ([]string, error) {
 	if err := s.Do(a); err != nil {
 		return nil, err
 	}
-	err := s.Settle(func(e trace.Entry) { seen = append(seen, summary(e)) })
+	err := s.Settle(func(e *trace.Entry) { seen = append(seen, summary(e)) })
 	return seen, err
 }
 
-func summary(e trace.Entry) string {
+func summary(e *trace.Entry) string {
 	switch e.Kind {
 	case trace.KindEvent:
 		return "event " + strconv.Itoa(e.N) + " " + e.Event.Type
@@ -388,7 +388,7 @@ func TestTextsThatOthersSplitAt(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := ""
-		err := s.Settle(func(e trace.Entry) {
+		err := s.Settle(func(e *trace.Entry) {
 			if e.Kind == trace.KindEvent {
 				got = e.Event.Message.Content.PlainText()
 			}
@@ -412,7 +412,7 @@ func TestBothSidesWriteMuch(t *testing.T) {
 		waiting = append(waiting, "model/"+strconv.Itoa(i))
 		expect = append(expect, slices.Clone(waiting))
 	}
-	if err := s.(harness.Pipeliner).Play(actions, expect, func(trace.Entry) {}); err != nil {
+	if err := s.(harness.Pipeliner).Play(actions, expect, func(*trace.Entry) {}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -423,7 +423,7 @@ func TestPlay(t *testing.T) {
 	t.Run("as predicted", func(t *testing.T) {
 		s := open(t, p)
 		var seen []string
-		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0"}, {}}, func(e trace.Entry) {
+		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
 			seen = append(seen, strconv.Itoa(e.Step)+" "+summary(e))
 		})
 		want := []string{"1 event 0 agent_start", "1 call model/0", "2 event 1 message_end", "2 settled prompt/0 ok"}
@@ -436,7 +436,7 @@ func TestPlay(t *testing.T) {
 	})
 	t.Run("otherwise", func(t *testing.T) {
 		s := open(t, p)
-		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0", "tool/c1"}, {}}, func(trace.Entry) {})
+		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
 		if err != harness.ErrMispredicted {
 			t.Error(err)
 		}

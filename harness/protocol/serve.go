@@ -211,9 +211,9 @@ func (s *server) sync(r *Request) {
 	if open == nil {
 		return
 	}
-	err := open.session.Settle(func(e trace.Entry) {
-		open.saw(&e)
-		s.write(output(r.Session, &e))
+	err := open.session.Settle(func(e *trace.Entry) {
+		open.saw(e)
+		s.write(output(r.Session, e))
 	})
 	if err != nil {
 		s.failed(r.ID, err)

@@ -141,7 +141,7 @@ func (s *session) request(a *harness.Action) (*Request, error) {
 }
 
 // Settle asks for a barrier and passes on everything that comes before it.
-func (s *session) Settle(out func(trace.Entry)) error {
+func (s *session) Settle(out func(*trace.Entry)) error {
 	id, err := s.ask(s.syncRequest())
 	if err != nil {
 		return err
@@ -157,7 +157,7 @@ func (s *session) Settle(out func(trace.Entry)) error {
 
 // Play writes the whole schedule, with a barrier after each action, and then
 // reads the whole trace.
-func (s *session) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+func (s *session) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
 	if s.quiet { // nothing can be predicted
 		return harness.ErrMispredicted
 	}
@@ -176,7 +176,7 @@ func (s *session) Play(actions []*harness.Action, expect [][]string, out func(tr
 	}
 	first := last - int64(len(messages)) + 1
 	for i := range actions {
-		synced, err := s.untilSynced(first+int64(2*i+1), func(e trace.Entry) {
+		synced, err := s.untilSynced(first+int64(2*i+1), func(e *trace.Entry) {
 			e.Step = i + 1
 			out(e)
 		})
@@ -205,7 +205,7 @@ func sameSet(a, b []string) bool {
 
 // untilSynced passes on outputs until the barrier with that id is reached. If
 // the subject refused the action before it, that is the error, after the barrier.
-func (s *session) untilSynced(barrier int64, out func(trace.Entry)) (*Reply, error) {
+func (s *session) untilSynced(barrier int64, out func(*trace.Entry)) (*Reply, error) {
 	var refused error
 	for {
 		r, err := s.receive()
@@ -256,7 +256,7 @@ func (s *session) receive() (*Reply, error) {
 }
 
 // untilQuiet passes on outputs until there have been none for a while.
-func (s *session) untilQuiet(out func(trace.Entry)) error {
+func (s *session) untilQuiet(out func(*trace.Entry)) error {
 	for {
 		r, err := s.conn.next(s.ctx, s.box, s.conn.opts.scaled(quietTime))
 		switch {

@@ -362,7 +362,7 @@ func TestRealPi(t *testing.T) {
 				t.Fatal(err)
 			}
 			var last trace.Entry
-			if err := s.Settle(func(e trace.Entry) { last = e; t.Log(e.Kind, e.Name, e.N) }); err != nil {
+			if err := s.Settle(func(e *trace.Entry) { last = *e; t.Log(e.Kind, e.Name, e.N) }); err != nil {
 				t.Fatal(err)
 			}
 			if last.Kind != trace.KindSettled && last.Kind != trace.KindRetained {

@@ -88,7 +88,7 @@ type patientSession struct {
 func (s *patientSession) Do(a *harness.Action) error { return s.subject.endCase(s.Session.Do(a)) }
 
 // Settle lets the subject come to rest.
-func (s *patientSession) Settle(out func(trace.Entry)) error {
+func (s *patientSession) Settle(out func(*trace.Entry)) error {
 	return s.subject.endCase(s.Session.Settle(out))
 }
 
@@ -97,7 +97,7 @@ func (s *patientSession) Settle(out func(trace.Entry)) error {
 func (s *patientSession) Close() error { return s.subject.endCase(s.Session.Close()) }
 
 // Play does a whole schedule at once.
-func (s *patientSession) Play(actions []*harness.Action, expect [][]string, out func(trace.Entry)) error {
+func (s *patientSession) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
 	pipeline, ok := s.Session.(harness.Pipeliner)
 	if !ok {
 		return harness.ErrMispredicted
@@ -112,10 +112,10 @@ type failedSession struct{ err error }
 func (s failedSession) Do(*harness.Action) error { return s.err }
 
 // Play fails.
-func (s failedSession) Play([]*harness.Action, [][]string, func(trace.Entry)) error { return s.err }
+func (s failedSession) Play([]*harness.Action, [][]string, func(*trace.Entry)) error { return s.err }
 
 // Settle fails.
-func (s failedSession) Settle(func(trace.Entry)) error { return s.err }
+func (s failedSession) Settle(func(*trace.Entry)) error { return s.err }
 
 // Close does nothing.
 func (s failedSession) Close() error { return nil }
