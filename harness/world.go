@@ -17,14 +17,14 @@ type world struct {
 	sc      *Scenario
 	calls   []*openCall // gated callbacks that wait, and settled tools with late updates left
 	user    []userQueue
-	turn    int             // script turns used
-	open    []string // user actions that are accepted and have not settled
-	runs    int             // how many of those are runs
-	options []Action        // reused by enabled
+	turn    int                  // script turns used
+	open    []string             // user actions that are accepted and have not settled
+	runs    int                  // how many of those are runs
+	options []Action             // reused by enabled
 	scripts map[string]*toolPlan // what executions do, by name; it holds for every run of the scenario
 	spare   []*openCall          // to be used again
-	counts  *counts         // kept for a policy that asks for them, else nil
-	wake    time.Duration   // until the subject wakes; 0 if it does not sleep
+	counts  *counts              // kept for a policy that asks for them, else nil
+	wake    time.Duration        // until the subject wakes; 0 if it does not sleep
 }
 
 // openCall is a callback that waits.

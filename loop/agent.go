@@ -95,7 +95,7 @@ func NewAgent(o Options) *Agent {
 	}
 	a.state = state{
 		systemPrompt: o.SystemPrompt, model: o.Model, level: o.Level,
-		tools: slices.Clone(o.Tools), messages: slices.Clone(o.Messages),
+		tools: slices.Clone(o.Tools), messages: append(make([]*trace.Message, 0, len(o.Messages)+usual), o.Messages...),
 	}
 	if a.is.systemMessages {
 		a.state.openTranscript()
@@ -334,13 +334,11 @@ func (a *Agent) tell(ctx context.Context, ev *trace.Event) error {
 			return err
 		}
 		if l = a.listenerAfter(l.number); l != nil {
-			a.rt.Await(nothing) // other tasks may tell their events in between (LIS-2, edge 13)
+			yield(a.rt) // other tasks may tell their events in between (LIS-2, edge 13)
 		}
 	}
 	return nil
 }
-
-func nothing() {}
 
 func (a *Agent) listenerAfter(number int) *subscription {
 	a.mu.Lock()

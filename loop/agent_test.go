@@ -81,7 +81,7 @@ var _ = Describe("The agent", func() {
 		})
 		a.Subscribe(func(_ context.Context, ev *trace.Event) error {
 			if ev.Type == trace.ToolExecutionUpdate {
-				rt.Await(func() { time.Sleep(5 * time.Millisecond) })
+				loop.Await(rt, func() { time.Sleep(5 * time.Millisecond) })
 				l.add("seen " + ev.PartialResult.Content.PlainText())
 			}
 			if ev.Type == trace.TurnEnd {
@@ -151,7 +151,7 @@ var _ = Describe("The agent", func() {
 			Expect(a.Continue()).To(MatchError(loop.ErrBusy))
 			Expect(a.Reset()).To(MatchError(loop.ErrBusy))
 			Expect(a.State().IsStreaming).To(BeTrue())
-			rt.Await(func() { time.Sleep(5 * time.Millisecond) })
+			loop.Await(rt, func() { time.Sleep(5 * time.Millisecond) })
 			l.add("listener done")
 			return nil
 		})
@@ -403,7 +403,7 @@ var _ = Describe("The bare loop", func() {
 		events = loop.Events(context.Background(), rt, []*trace.Message{user("go")}, loop.Context{}, &loop.Config{Stream: s.stream})
 		ended := make(chan struct{})
 		events.Each(func(ev *trace.Event) {
-			rt.Await(func() { time.Sleep(time.Millisecond) })
+			loop.Await(rt, func() { time.Sleep(time.Millisecond) })
 			if ev.Type == trace.AgentEnd {
 				close(ended)
 			}

@@ -137,7 +137,7 @@ func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results [
 type executions struct {
 	of        *run
 	calls     []*call // in source order
-	joins     []func()
+	tasks     []Task
 	completed []*call // in order of completion
 }
 
@@ -148,11 +148,11 @@ func (b *executions) run() error {
 			b.start(c)
 		}
 	}
-	for _, join := range b.joins {
+	for _, task := range b.tasks {
 		if b.abandoned() {
 			break
 		}
-		b.of.rt.Await(join)
+		Await(b.of.rt, task.Join)
 	}
 	for _, c := range b.calls {
 		if c.broken {
@@ -169,7 +169,7 @@ func (b *executions) start(c *call) {
 		b.completed = append(b.completed, c)
 		return
 	}
-	b.joins = append(b.joins, b.of.rt.Go(func() {
+	b.tasks = append(b.tasks, b.of.rt.Go(func() {
 		if err := c.executeAndEnd(); err != nil {
 			c.broken = true
 			b.of.breakDown(err)
@@ -186,7 +186,7 @@ const climb = 11
 // the error climbs, the other calls may still speak (edge 2).
 func (r *run) breakDown(err error) {
 	for range climb {
-		r.rt.Await(nothing)
+		yield(r.rt)
 	}
 	r.end(err)
 }

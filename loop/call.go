@@ -21,6 +21,7 @@ type call struct {
 	result     *trace.Result
 	isError    bool
 	durationMs *int64 // of an executed call, where the edition has it
+	updates    updates
 
 	broken bool // a listener failed on one of its events
 
@@ -161,12 +162,10 @@ func (c *call) execute() error {
 		return nil
 	}
 	begun := c.run.now()
-	updates := &updates{call: c}
-	result, err := c.await(func() (*trace.Result, error) {
-		return c.tool.Execute(c.run.toolSignal(), Execution{ID: c.block.ID, Args: c.executed(), Call: c.block}, updates.report)
-	})
+	c.updates.call = c
+	result, err := c.await()
 	c.measure(begun)
-	if broken := updates.finish(err); broken != nil {
+	if broken := c.updates.finish(err); broken != nil {
 		return broken
 	}
 	if err != nil && c.run.has(ToolErrorBreaksRun) {
@@ -179,7 +178,13 @@ func (c *call) execute() error {
 		}
 	}
 	c.askAfter()
-	return updates.joinLate()
+	return c.updates.joinLate()
+}
+
+// perform calls the tool.
+func (c *call) perform() (*trace.Result, error) {
+	execution := Execution{ID: c.block.ID, Args: c.executed(), Call: c.block}
+	return c.tool.Execute(c.run.toolSignal(), execution, c.updates.report)
 }
 
 // executeAndEnd is what a call in parallel does in its own task.
@@ -301,9 +306,9 @@ func (c *call) emitStart() error {
 	if c.run.notes.started {
 		return nil
 	}
-	return c.run.emit(&trace.Event{
+	return c.run.emit(c.run.events.Of(trace.Event{
 		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.startArguments(),
-	})
+	}))
 }
 
 func (c *call) emitUpdate(partial *trace.Result) error {
@@ -311,10 +316,10 @@ func (c *call) emitUpdate(partial *trace.Result) error {
 	if c.run.has(ProgressAsMessageUpdate) {
 		return c.run.emit(asUpdate(c.message, partial.Content))
 	}
-	return c.run.emit(&trace.Event{
+	return c.run.emit(c.run.events.Of(trace.Event{
 		Type: trace.ToolExecutionUpdate, ToolCallID: c.updateID(), ToolName: c.block.Name, Args: c.updateArguments(),
 		PartialResult: partial,
-	})
+	}))
 }
 
 func (c *call) emitEnd() error {
@@ -326,10 +331,10 @@ func (c *call) emitEnd() error {
 	if c.isError {
 		isError = &yes
 	}
-	err := c.run.emit(&trace.Event{
+	err := c.run.emit(c.run.events.Of(trace.Event{
 		Type: trace.ToolExecutionEnd, ToolCallID: c.block.ID, ToolName: c.block.Name,
 		Result: c.result, IsError: isError, DurationMs: c.took(),
-	})
+	}))
 	if err == nil {
 		err = c.tellBacklog()
 	}

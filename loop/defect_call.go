@@ -134,21 +134,21 @@ func merged(into, from trace.Value) trace.Value {
 }
 
 // await runs the tool and waits for it.
-func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, error) {
+func (c *call) await() (*trace.Result, error) {
 	switch {
 	case c.run.has(AbortDropsTool):
-		return c.awaitUntil(c.run.ctx, execute)
+		return c.awaitUntil(c.run.ctx)
 	case c.run.has(SecondAbortDropsTool) && c.run.config.hurried != nil:
-		return c.awaitUntil(c.run.config.hurried, execute)
+		return c.awaitUntil(c.run.config.hurried)
 	case c.run.has(EarlyUpdateLost):
 		c.run.rt.Go(c.listenLater)
 	case c.run.has(RaceOnResults):
 		return ask(c.run, func() (*trace.Result, error) {
 			c.run.notes.results = append(c.run.notes.results, c.result) // its place, taken outside of loop code
-			return execute()
+			return c.perform()
 		})
 	}
-	result, err := ask(c.run, execute)
+	result, err := ask(c.run, func() (*trace.Result, error) { return c.perform() })
 	if c.run.has(AbortHangsOnTool) && c.run.aborted() {
 		c.run.hang()
 	}
@@ -156,29 +156,29 @@ func (c *call) await(execute func() (*trace.Result, error)) (*trace.Result, erro
 }
 
 // awaitUntil waits for the tool only until the context is done.
-func (c *call) awaitUntil(hurried context.Context, execute func() (*trace.Result, error)) (result *trace.Result, err error) {
+func (c *call) awaitUntil(hurried context.Context) (result *trace.Result, err error) {
 	err = fmt.Errorf("%s", textAborted)
 	ctx, cancel := context.WithCancel(hurried)
 	defer cancel()
 	c.run.rt.Go(func() {
-		r, e := ask(c.run, execute)
+		r, e := ask(c.run, c.perform)
 		if ctx.Err() == nil {
 			result, err = r, e
 			cancel()
 		}
 	})
-	c.run.rt.Await(func() { _ = c.run.rt.Sleep(ctx, math.MaxInt64) })
+	Await(c.run.rt, func() { _ = c.run.rt.Sleep(ctx, math.MaxInt64) })
 	return result, err
 }
 
 // hang waits for something that does not come.
-func (r *run) hang() { r.rt.Await(r.leak()) }
+func (r *run) hang() { Await(r.rt, r.leak().Join) }
 
 // leak leaves a task behind: one that waits for itself.
-func (r *run) leak() (join func()) {
-	join = r.rt.Go(func() {
-		r.rt.Await(nothing)
-		r.rt.Await(func() { join() })
+func (r *run) leak() (itself Task) {
+	itself = r.rt.Go(func() {
+		yield(r.rt)
+		Await(r.rt, func() { itself.Join() })
 	})
-	return join
+	return itself
 }

@@ -132,7 +132,7 @@ func (c *call) updateID() string {
 // something.
 func (c *call) listenLater() {
 	for range climb {
-		c.run.rt.Await(nothing)
+		yield(c.run.rt)
 	}
 	c.listens = true
 }
@@ -312,7 +312,7 @@ func (a *Agent) tellLate(ctx context.Context, ev *trace.Event) error {
 	}
 	a.rt.Go(func() {
 		for range 3 * climb {
-			a.rt.Await(nothing)
+			yield(a.rt)
 		}
 		for l := a.listenerAfter(first.number); l != nil; l = a.listenerAfter(l.number) {
 			_ = l.listen(ctx, ev)

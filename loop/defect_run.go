@@ -62,11 +62,11 @@ func (r *run) now() time.Time {
 
 // opening are agent_start and the first turn_start.
 func (r *run) opening(prompts []*trace.Message) []*trace.Event {
-	turn := &trace.Event{Type: trace.TurnStart}
+	turn := r.events.Of(trace.Event{Type: trace.TurnStart})
 	if r.has(AgentStartMissing) && prompts == nil {
 		return []*trace.Event{turn}
 	}
-	return []*trace.Event{{Type: trace.AgentStart}, turn}
+	return []*trace.Event{r.events.Of(trace.Event{Type: trace.AgentStart}), turn}
 }
 
 // toldFirst are the messages that a run begins by telling of: the prompts.
@@ -210,7 +210,7 @@ func (r *run) endWhilePreparing(m *trace.Message) (err error) {
 	if calls := m.ToolCalls(); len(calls) > 0 && m.StopReason == trace.StopToolUse {
 		(&call{run: r, message: m, block: calls[0]}).prepare()
 	}
-	r.rt.Await(told)
+	Await(r.rt, told.Join)
 	return err
 }
 
@@ -246,12 +246,12 @@ func stamp(messages []*trace.Message, at time.Time) {
 // tellAtOnce calls the listeners at once; each of them still before the next
 // event.
 func (a *Agent) tellAtOnce(ctx context.Context, ev *trace.Event) (err error) {
-	var joins []func()
+	var tasks []Task
 	for l := a.listenerAfter(0); l != nil; l = a.listenerAfter(l.number) {
-		joins = append(joins, a.rt.Go(func() { err = errors.Join(err, l.listen(ctx, ev)) }))
+		tasks = append(tasks, a.rt.Go(func() { err = errors.Join(err, l.listen(ctx, ev)) }))
 	}
-	for _, join := range joins {
-		a.rt.Await(join)
+	for _, task := range tasks {
+		Await(a.rt, task.Join)
 	}
 	return err
 }
@@ -265,7 +265,7 @@ func (a *Agent) tellByIndex(ctx context.Context, ev *trace.Event) error {
 			return nil
 		}
 		if i > 0 {
-			a.rt.Await(nothing)
+			yield(a.rt)
 		}
 		if err := l.listen(ctx, ev); err != nil {
 			return err

@@ -25,9 +25,9 @@ func (a *assistant) emitUpdate(ev *trace.Event) error {
 // one.
 func (a *assistant) emitWhileReading(ev *trace.Event) (err error) {
 	told := a.run.rt.Go(func() { err = a.run.emit(ev) })
-	a.run.rt.Await(nothing)
+	yield(a.run.rt)
 	ahead, broken := a.next()
-	a.run.rt.Await(told)
+	Await(a.run.rt, told.Join)
 	a.ahead = ahead
 	return errors.Join(err, broken)
 }

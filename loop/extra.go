@@ -13,7 +13,12 @@ import (
 // are given; a nil object has no members.
 
 // member is the member's value, or nil.
-func member(object trace.Value, name string) trace.Value { return members(object)[name] }
+func member(object trace.Value, name string) trace.Value {
+	if object == nil {
+		return nil
+	}
+	return members(object)[name]
+}
 
 func withMember(object trace.Value, name string, value trace.Value) trace.Value {
 	if object == nil {
@@ -25,6 +30,9 @@ func withMember(object trace.Value, name string, value trace.Value) trace.Value 
 }
 
 func withoutMember(object trace.Value, name string) trace.Value {
+	if object == nil {
+		return nil
+	}
 	all := members(object)
 	if _, there := all[name]; !there {
 		return object

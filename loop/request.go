@@ -181,14 +181,14 @@ func (a *assistant) finish() (*trace.Message, error) {
 	if a.run.has(PreparedBeforeListeners) {
 		return final, a.run.endWhilePreparing(final)
 	}
-	return final, a.run.emit(&trace.Event{Type: trace.MessageEnd, Message: final})
+	return final, a.run.emit(a.run.events.Of(trace.Event{Type: trace.MessageEnd, Message: final}))
 }
 
 func (a *assistant) emitStart(m *trace.Message) error {
 	if a.run.has(MessageStartMissing) && !a.begun {
 		return nil
 	}
-	return a.run.emit(&trace.Event{Type: trace.MessageStart, Message: m})
+	return a.run.emit(a.run.events.Of(trace.Event{Type: trace.MessageStart, Message: m}))
 }
 
 func (a *assistant) replaceLast(m *trace.Message) {

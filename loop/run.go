@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -22,6 +23,7 @@ type run struct {
 	sink    func(*trace.Event) error
 	settled func(err error) // called once, when the run has ended
 	over    bool
+	events  lean.Slab[trace.Event]
 	notes   notes        // what only defects remember
 	told    declarations // editions with system messages: what the transcript declares
 }
@@ -30,9 +32,12 @@ func newRun(ctx context.Context, rt Runtime, c *Context, config *Config, sink fu
 	return &run{
 		ctx: ctx, rt: rt, is: behaviourOf(config.Edition), config: config,
 		model: config.Model, level: levelOf(config.Level),
-		context: c, added: []*trace.Message{}, sink: sink, settled: settled,
+		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled,
 	}
 }
+
+// usual is room for so many messages as a run usually adds.
+const usual = 8
 
 func levelOf(name string) string {
 	if name == "off" {
@@ -100,7 +105,7 @@ func (r *run) close() error {
 		return nil
 	}
 	aborted := r.aborted()
-	err := r.emit(&trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()})
+	err := r.emit(r.events.Of(trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()}))
 	if r.has(SecondEndingAfterAbort) && !aborted && r.aborted() {
 		return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()})
 	}
@@ -131,19 +136,23 @@ func (r *run) emitAll(events ...*trace.Event) error {
 // (MSG-1).
 func (r *run) emitMessage(m *trace.Message) error {
 	return r.emitAll(
-		&trace.Event{Type: trace.MessageStart, Message: m},
-		&trace.Event{Type: trace.MessageEnd, Message: m},
+		r.events.Of(trace.Event{Type: trace.MessageStart, Message: m}),
+		r.events.Of(trace.Event{Type: trace.MessageEnd, Message: m}),
 	)
 }
 
 // ask calls a hook, a tool or the model. Other tasks go on meanwhile, and a
 // panic is the error of whoever panicked.
 func ask[T any](r *run, f func() (T, error)) (answer T, err error) {
-	r.rt.Await(func() {
-		defer recovered(&err)
-		answer, err = f()
-	})
+	r.rt.Leave()
+	answer, err = attempt(f)
+	r.rt.Enter()
 	return answer, err
+}
+
+func attempt[T any](f func() (T, error)) (answer T, err error) {
+	defer recovered(&err)
+	return f()
 }
 
 // guard calls code that is not the loop's and turns a panic into its error.

@@ -9,21 +9,40 @@ import (
 // Runtime is the seam between the loop and whatever runs it. Loop code runs as
 // tasks; at any time at most one of them runs, the others wait.
 type Runtime interface {
-	// Go, called from loop code, starts f at once: f runs to its first Await,
-	// then the caller goes on. The join that it returns blocks until f has
-	// ended; loop code joins by Await(join).
-	Go(f func()) (join func())
+	// Go, called from loop code, starts f at once: f runs to where it first leaves
+	// loop code, then the caller goes on.
+	Go(f func()) Task
 	// Post, called from outside loop code, makes f a task that runs as soon as
 	// its turn comes, in the order of the calls of Post, and does not wait for it.
-	Post(f func()) (join func())
-	// Await, called from loop code, runs f, during which other tasks may run.
-	// Even if f returns at once, the tasks that are ready by then get their turn.
-	Await(f func())
+	Post(f func()) Task
+	// Leave, called from loop code, ends that until Enter: other tasks may run.
+	Leave()
+	// Enter goes on with loop code. Even if it comes right after Leave, the tasks
+	// that are ready by then get their turn first.
+	Enter()
 	// Now is the time on the runtime's clock.
 	Now() time.Time
 	// Sleep blocks for d, or until ctx is done, and returns ctx.Err.
 	// Loop code sleeps inside Await.
 	Sleep(ctx context.Context, d time.Duration) error
+}
+
+// Task is what runs a function. Join blocks until the function has returned; loop
+// code joins by [Await]. It is an alias, so that a runtime need not know this
+// package.
+type Task = interface{ Join() }
+
+// Await, called from loop code, runs f, during which other tasks may run.
+func Await(rt Runtime, f func()) {
+	rt.Leave()
+	defer rt.Enter() // also if f panics: whoever recovers that is loop code
+	f()
+}
+
+// yield lets the tasks that are ready have their turn.
+func yield(rt Runtime) {
+	rt.Leave()
+	rt.Enter()
 }
 
 // Goroutines is the runtime for real use. Each task is a goroutine, and a baton
@@ -50,31 +69,33 @@ func (g *goroutines) Sleep(ctx context.Context, d time.Duration) error {
 	return ctx.Err()
 }
 
-func (g *goroutines) Await(f func()) {
-	g.release()
-	defer g.acquire() // also if f panics: whoever recovers that is loop code
-	f()
+func (g *goroutines) Leave() { g.release() }
+
+func (g *goroutines) Enter() {
+	if ticket := g.ticket(); ticket != nil {
+		<-ticket
+	}
 }
 
 // Go hands the baton to the new task and puts the caller first in the queue, so
 // that it goes on when the task waits for the first time, before anybody else.
-func (g *goroutines) Go(f func()) (join func()) {
+func (g *goroutines) Go(f func()) Task {
 	caller := make(chan struct{})
 	g.mu.Lock()
 	g.queue = append(g.queue, nil)
 	copy(g.queue[1:], g.queue)
 	g.queue[0] = caller
 	g.mu.Unlock()
-	join = g.start(nil, f)
+	task := g.start(nil, f)
 	<-caller
-	return join
+	return task
 }
 
-func (g *goroutines) Post(f func()) (join func()) { return g.start(g.ticket(), f) }
+func (g *goroutines) Post(f func()) Task { return g.start(g.ticket(), f) }
 
 // start runs f on a goroutine of its own once the ticket's turn has come.
-func (g *goroutines) start(ticket chan struct{}, f func()) (join func()) {
-	ended := make(chan struct{})
+func (g *goroutines) start(ticket chan struct{}, f func()) Task {
+	ended := make(goroutine)
 	go func() {
 		if ticket != nil {
 			<-ticket
@@ -83,14 +104,13 @@ func (g *goroutines) start(ticket chan struct{}, f func()) (join func()) {
 		defer g.release()
 		f()
 	}()
-	return func() { <-ended }
+	return ended
 }
 
-func (g *goroutines) acquire() {
-	if ticket := g.ticket(); ticket != nil {
-		<-ticket
-	}
-}
+// goroutine is closed when it has ended.
+type goroutine chan struct{}
+
+func (g goroutine) Join() { <-g }
 
 // ticket takes a place in the queue. It is nil if the baton was free and is now
 // the caller's.

@@ -43,7 +43,7 @@ func (s *state) empty() bool {
 
 // context is what a run starts from.
 func (s *state) context() *Context {
-	return &Context{SystemPrompt: s.systemPrompt, Messages: slices.Clone(s.messages), Tools: slices.Clone(s.tools)}
+	return &Context{SystemPrompt: s.systemPrompt, Messages: append(make([]*trace.Message, 0, len(s.messages)+usual), s.messages...), Tools: slices.Clone(s.tools)}
 }
 
 // begin: a run is active from here, before its first event (STATE-7).
@@ -93,7 +93,7 @@ func (s *state) reducePending(ev *trace.Event) {
 	i := slices.Index(s.pending, ev.ToolCallID)
 	switch {
 	case ev.Type == trace.ToolExecutionStart && i < 0:
-		s.pending = append(slices.Clone(s.pending), ev.ToolCallID)
+		s.pending = append(append(make([]string, 0, len(s.pending)+1), s.pending...), ev.ToolCallID)
 	case ev.Type == trace.ToolExecutionEnd && i >= 0:
 		s.pending = slices.Delete(slices.Clone(s.pending), i, i+1)
 	}

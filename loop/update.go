@@ -9,7 +9,7 @@ import "github.com/pi-conform/pi-conform/harness/trace"
 type updates struct {
 	call   *call
 	closed bool
-	joins  []func() // deliveries that have begun
+	tasks  []Task // deliveries that have begun
 	broken error    // a listener's, on one of the updates
 
 	// What only defects ask for.
@@ -34,14 +34,14 @@ func (u *updates) accept(partial *trace.Result) {
 func (u *updates) shut() bool { return u.closed && !u.open() || u.lost() }
 
 func (u *updates) deliver(partial *trace.Result) {
-	join := u.call.run.rt.Go(func() {
+	task := u.call.run.rt.Go(func() {
 		u.telling++
 		if err := u.call.emitUpdate(partial); err != nil {
 			u.fail(err)
 		}
 		u.telling--
 	})
-	u.joins = append(u.joins, join)
+	u.tasks = append(u.tasks, task)
 }
 
 // fail remembers what a listener did wrong. If the call already waits for its
@@ -69,11 +69,11 @@ func (u *updates) finish(thrown error) error {
 
 // join waits until the deliveries that have begun are over.
 func (u *updates) join() error {
-	for _, join := range u.joins {
+	for _, task := range u.tasks {
 		if u.broken != nil {
 			break
 		}
-		u.call.run.rt.Await(join)
+		Await(u.call.run.rt, task.Join)
 	}
 	return u.broken
 }

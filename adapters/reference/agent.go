@@ -49,7 +49,7 @@ func (a *agent) record(_ context.Context, ev *trace.Event) error {
 
 func (a *agent) listener(i int) loop.Listener {
 	return func(ctx context.Context, ev *trace.Event) error {
-		return a.s.Deliver(ctx, i, ev, a.numbers.of(ev), a.rt.Await)
+		return a.s.Deliver(ctx, i, ev, a.numbers.of(ev), a.await)
 	}
 }
 

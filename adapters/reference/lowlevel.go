@@ -187,7 +187,7 @@ func (l *lowLevel) sink(ctx context.Context) loop.Sink {
 func (l *lowLevel) deliver(ctx context.Context, ev *trace.Event) error {
 	n := l.note(ev, nil)
 	for _, i := range l.listeners {
-		if err := l.s.Deliver(ctx, i, ev, n, l.rt.Await); err != nil {
+		if err := l.s.Deliver(ctx, i, ev, n, l.await); err != nil {
 			return err
 		}
 	}

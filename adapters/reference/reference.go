@@ -89,7 +89,7 @@ func about(defects Defects) harness.SubjectInfo {
 }
 
 func join(s *harness.Surroundings, rt loop.Runtime, defects Defects) harness.Loop {
-	j := &joint{s: s, rt: rt, sc: s.Scenario}
+	j := &joint{s: s, rt: rt, sc: s.Scenario, await: func(f func()) { loop.Await(rt, f) }}
 	switch j.sc.Form {
 	case trace.FormAgent:
 		return newAgent(j, defects.Loop, nil)
@@ -105,6 +105,7 @@ type joint struct {
 	s       *harness.Surroundings
 	rt      loop.Runtime
 	sc      *harness.Scenario
+	await   func(func())
 	numbers numbers
 	// The latest assistant message. Tools ask for it outside of loop code.
 	assistant atomic.Pointer[trace.Message]

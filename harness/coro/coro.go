@@ -15,74 +15,97 @@ import (
 	"context"
 	"iter"
 	"time"
+
+	"github.com/pi-conform/pi-conform/harness/lean"
 )
 
 // Scheduler owns the tasks of one case. It is not safe for use by several
 // goroutines at once.
 type Scheduler struct {
-	ready   []*task // tasks that can go on, first come first served
+	ready   []*coroutine // tasks that can go on, first come first served
 	head    int     // index of the first of them
-	current *task
+	current *coroutine
 	depth   int     // how many tasks are nested in each other's starts
 	live    int     // tasks begun and not ended
-	idle    []*task // coroutines whose task has ended, for the next one
+	idle    []*coroutine // coroutines whose task has ended, for the next one
 	now     time.Time
 	sleeps  []*sleep
+	tasks   lean.Slab[task]
+	gates   lean.Slab[Gate]
 }
 
 // New gives a scheduler whose clock stands at start.
 func New(start time.Time) *Scheduler { return &Scheduler{now: start} }
 
-// task is a coroutine that runs one function after the other.
-type task struct {
-	resume  func() (struct{}, bool)
-	yield   func(struct{}) bool
-	stop    func()
-	work    func()
-	ended   *bool // of the work under way
-	waiters []*task
+// coroutine runs one task after the other.
+type coroutine struct {
+	resume func() (struct{}, bool)
+	yield  func(struct{}) bool
+	stop   func()
+	work   func()
+	task   *task // under way
 }
 
-// Go starts f at once. It runs to its first wait; then the caller goes on. The
-// function that it returns waits until f has ended.
-func (s *Scheduler) Go(f func()) (join func()) {
-	t := s.coroutine()
-	ended := new(bool)
-	t.work, t.ended = f, ended
-	s.live++
-	s.step(t)
-	return func() {
-		for !*ended {
-			t.waiters = append(t.waiters, s.current)
-			s.suspend()
-		}
+// Task is what runs a function. Join waits until the function has returned.
+type Task = interface{ Join() }
+
+// task is a function that was started.
+type task struct {
+	s       *Scheduler
+	ended   bool
+	waiters []*coroutine
+}
+
+// Join waits until the function has returned.
+func (t *task) Join() {
+	for !t.ended {
+		t.waiters = append(t.waiters, t.s.current)
+		t.s.suspend()
 	}
 }
 
-// Post is Go: with coroutines there is no outside.
-func (s *Scheduler) Post(f func()) (join func()) { return s.Go(f) }
+// Go starts f at once. It runs to its first wait; then the caller goes on.
+func (s *Scheduler) Go(f func()) Task {
+	c, t := s.coroutine(), s.tasks.Of(task{s: s})
+	c.work, c.task = f, t
+	s.live++
+	s.step(c)
+	return t
+}
 
-// Await runs f, which may wait, and then lets every task go first that is ready
-// by now. So even an f that returns at once lets the task that started this one
-// go on.
-func (s *Scheduler) Await(f func()) {
-	f()
+// Post is Go: with coroutines there is no outside.
+func (s *Scheduler) Post(f func()) Task { return s.Go(f) }
+
+// Leave says that the current task may wait now. With coroutines there is nothing
+// to do: no other goes on before this one does wait.
+func (s *Scheduler) Leave() {}
+
+// Enter lets every task go first that is ready by now, and the one that started
+// this one.
+func (s *Scheduler) Enter() {
 	if s.head < len(s.ready) || s.depth > 1 {
 		s.ready = append(s.ready, s.current)
 		s.suspend()
 	}
 }
 
+// Await runs f, which may wait.
+func (s *Scheduler) Await(f func()) {
+	s.Leave()
+	f()
+	s.Enter()
+}
+
 // Run resumes tasks until none is ready.
 func (s *Scheduler) Run() {
 	for s.head < len(s.ready) {
-		t := s.ready[s.head]
+		c := s.ready[s.head]
 		s.ready[s.head] = nil
 		s.head++
 		if s.head == len(s.ready) {
 			s.ready, s.head = s.ready[:0], 0
 		}
-		s.step(t)
+		s.step(c)
 	}
 }
 
@@ -98,8 +121,8 @@ func (s *Scheduler) Reset(start time.Time) {
 // Close ends the coroutines that are kept for reuse. Tasks that still wait are
 // left alone: answer their gates first.
 func (s *Scheduler) Close() {
-	for _, t := range s.idle {
-		t.stop()
+	for _, c := range s.idle {
+		c.stop()
 	}
 	s.idle = nil
 }
@@ -108,45 +131,46 @@ func (s *Scheduler) Close() {
 func (s *Scheduler) Now() time.Time { return s.now }
 
 // coroutine gives an idle coroutine, or a new one.
-func (s *Scheduler) coroutine() *task {
+func (s *Scheduler) coroutine() *coroutine {
 	if n := len(s.idle); n > 0 {
-		t := s.idle[n-1]
+		c := s.idle[n-1]
 		s.idle = s.idle[:n-1]
-		return t
+		return c
 	}
-	t := &task{}
-	t.resume, t.stop = iter.Pull(func(yield func(struct{}) bool) {
-		t.yield = yield
+	c := &coroutine{}
+	c.resume, c.stop = iter.Pull(func(yield func(struct{}) bool) {
+		c.yield = yield
 		for {
-			t.work()
-			t.work = nil
+			c.work()
+			c.work = nil
 			if !yield(struct{}{}) {
 				return
 			}
 		}
 	})
-	return t
+	return c
 }
 
-// step resumes t until it waits or ends.
-func (s *Scheduler) step(t *task) {
+// step resumes c until it waits or its task ends.
+func (s *Scheduler) step(c *coroutine) {
 	outer := s.current
-	s.current = t
+	s.current = c
 	s.depth++
-	t.resume()
+	c.resume()
 	s.depth--
 	s.current = outer
-	if t.work == nil {
-		s.retire(t)
+	if c.work == nil {
+		s.retire(c)
 	}
 }
 
-func (s *Scheduler) retire(t *task) {
-	*t.ended = true
+func (s *Scheduler) retire(c *coroutine) {
+	t := c.task
+	t.ended, c.task = true, nil
 	s.live--
 	s.ready = append(s.ready, t.waiters...)
-	t.waiters = t.waiters[:0]
-	s.idle = append(s.idle, t)
+	t.waiters = nil
+	s.idle = append(s.idle, c)
 }
 
 // suspend gives control back to whoever resumed the current task.
@@ -161,11 +185,11 @@ func (s *Scheduler) suspend() {
 type Gate struct {
 	s      *Scheduler
 	open   bool
-	waiter *task
+	waiter *coroutine
 }
 
 // NewGate gives a closed gate.
-func (s *Scheduler) NewGate() *Gate { return &Gate{s: s} }
+func (s *Scheduler) NewGate() *Gate { return s.gates.Of(Gate{s: s}) }
 
 // Wait suspends the current task until the gate is open.
 func (g *Gate) Wait() {

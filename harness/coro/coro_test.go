@@ -41,7 +41,7 @@ var _ = Describe("a scheduler", func() {
 				say("inner ends")
 			})
 			say("outer goes on")
-			s.Await(join)
+			s.Await(join.Join)
 			say("outer has joined")
 		})
 		s.Run()
@@ -52,8 +52,8 @@ var _ = Describe("a scheduler", func() {
 		s.Go(func() {
 			a := s.Go(func() { s.Await(func() {}); say("a1"); s.Await(func() {}); say("a2") })
 			b := s.Go(func() { s.Await(func() {}); say("b1"); s.Await(func() {}); say("b2") })
-			s.Await(a)
-			s.Await(b)
+			s.Await(a.Join)
+			s.Await(b.Join)
 		})
 		s.Run()
 		Expect(log).To(Equal([]string{"a1", "b1", "a2", "b2"}))
@@ -79,7 +79,7 @@ var _ = Describe("a scheduler", func() {
 
 	It("joins a task that has ended before", func() {
 		join := s.Go(func() {})
-		s.Go(func() { s.Await(join); say("joined") })
+		s.Go(func() { s.Await(join.Join); say("joined") })
 		s.Run()
 		Expect(log).To(Equal([]string{"joined"}))
 	})
@@ -88,8 +88,8 @@ var _ = Describe("a scheduler", func() {
 		first := s.Go(func() {})
 		gate := s.NewGate()
 		second := s.Go(func() { gate.Wait() }) // on the same coroutine
-		s.Go(func() { first(); say("first has ended") })
-		s.Go(func() { second(); say("second has ended") })
+		s.Go(func() { first.Join(); say("first has ended") })
+		s.Go(func() { second.Join(); say("second has ended") })
 		s.Run()
 		Expect(log).To(Equal([]string{"first has ended"}))
 		gate.Open()

@@ -246,7 +246,7 @@ func (s *Session) retries(a *activity, failed *trace.Message) bool {
 	if s.Defects.Has(RetryDelayIgnoresAbort) {
 		ctx = context.Background()
 	}
-	s.Runtime.Await(func() { _ = s.Runtime.Sleep(ctx, delay) }) // an abort is seen below (SESS-3)
+	loop.Await(s.Runtime, func() { _ = s.Runtime.Sleep(ctx, delay) }) // an abort is seen below (SESS-3)
 	if a.aborted() {
 		s.giveUp(cancelled)
 		return false
@@ -297,7 +297,7 @@ func (s *Session) compacts(a *activity, last *trace.Message) bool {
 	var compacted []*trace.Message
 	var again bool
 	var err error
-	s.Runtime.Await(func() { compacted, again, err = s.Compaction.Compact(a.ctx, s.Agent.Messages()) })
+	loop.Await(s.Runtime, func() { compacted, again, err = s.Compaction.Compact(a.ctx, s.Agent.Messages()) })
 	again = again && err == nil && !a.aborted()
 	if err == nil && !a.aborted() {
 		s.Agent.SetMessages(compacted)
