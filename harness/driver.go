@@ -249,7 +249,7 @@ func callScript(name string, c ToolScript) CallScript {
 	}
 	s := CallScript{Sync: c.Sync, Result: c.Return, Throw: c.Throw, Abort: c.Abort}
 	if s.Result == nil && s.Throw == nil {
-		s.Result = &trace.Result{Content: trace.TextContent("r" + callID(name))}
+		s.Result = defaultResult(callID(name))
 	}
 	return s
 }

@@ -40,14 +40,16 @@ func (k *kept) event(n int, ev *trace.Event, state *trace.State) {
 	k.events = append(k.events, e)
 }
 
-// asItIs is the state as it is now, whatever a loop may do to the list in it later.
-func asItIs(state *trace.State) *trace.State {
-	if state == nil || len(state.Pending) == 0 {
-		return state
+// asItIs is a copy of a state that holds whatever a loop does to it later.
+func (s *Surroundings) asItIs(state *trace.State) *trace.State {
+	if state == nil {
+		return nil
 	}
-	now := *state
-	now.Pending = slices.Clone(state.Pending)
-	return &now
+	now := s.values.states.Of(*state)
+	if n := len(state.Pending); n > 0 {
+		now.Pending = append(s.values.texts.List(n), state.Pending...)
+	}
+	return now
 }
 
 // list keeps a list of messages that is handed to the loop.

@@ -69,6 +69,8 @@ type Runner struct {
 	rec     *Recording
 	step    int
 	now     time.Duration // virtual, since the case began
+
+	recorder func(*trace.Entry) // record
 }
 
 // NewRunner gives a runner of cases on the subject.
@@ -76,7 +78,9 @@ func NewRunner(d Driver, lim Limits) *Runner {
 	if lim.Steps == 0 {
 		lim.Steps = defaultSteps
 	}
-	return &Runner{driver: d, limits: lim, rec: &Recording{Trace: &trace.Trace{}}}
+	r := &Runner{driver: d, limits: lim, rec: &Recording{Trace: &trace.Trace{}}}
+	r.recorder = r.record
+	return r
 }
 
 // Run is [Run]. What it gives holds until the next call.
@@ -243,9 +247,9 @@ func (r *Runner) do(a *Action) error {
 	}
 	r.act(a)
 	if err := r.session.Do(a); err != nil {
-		return errors.Join(err, r.session.Settle(r.record))
+		return errors.Join(err, r.session.Settle(r.recorder))
 	}
-	if err := r.session.Settle(r.record); err != nil {
+	if err := r.session.Settle(r.recorder); err != nil {
 		return err
 	}
 	r.lookAtClock()

@@ -175,9 +175,14 @@ func (sc *Scenario) completeHooks() {
 func (sc *Scenario) toolScript(name string) ToolScript {
 	script := sc.Calls[name]
 	if script.Return == nil && script.Throw == nil {
-		script.Return = &trace.Result{Content: trace.TextContent("r" + callID(name))}
+		script.Return = defaultResult(callID(name))
 	}
 	return script
+}
+
+// defaultResult is what a tool returns of which the scenario says nothing.
+func defaultResult(id string) *trace.Result {
+	return &trace.Result{Content: trace.TextContent("r" + id)}
 }
 
 // hookReply is what the hook answers when it is called by that key.

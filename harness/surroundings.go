@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
+	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -42,18 +42,19 @@ type Surroundings struct {
 	newGate func() Gate
 	loop    Loop
 
-	mu      sync.Mutex
+	mu      lean.Lock
 	out     []trace.Entry
 	spare   []trace.Entry // takes turns with out
-	used    []string      // names of tool and hook calls so far, for ~1, ~2, …
-	counts  []count       // how often a numbered name was used
-	open    []*pending    // in the order in which they began
+	names   names
+	open    []*pending // in the order in which they began
 	tools   []*toolCall
 	turn    int // script turns used
 	events  int
 	closing bool
 	kept    kept
 	sleeps  []time.Time // when each sleeper wakes
+	values  values
+	results map[string]*trace.Result // of tools that say nothing of their own, by call id
 
 	// Racy says that tasks run at once, so that of the calls of one message any could
 	// be the first to call a tool or a hook, and of tools that are answered at once any
@@ -82,8 +83,20 @@ type toolCall struct {
 	name     string
 	onUpdate func(*trace.Result)
 	todo     []*trace.Answer
-	gate     Gate // it waits there for more; nil while it is busy
+	room     [2]*trace.Answer // for todo
+	gate     Gate             // it waits there for more; nil while it is busy
 	returned bool
+}
+
+// values are what a case makes many of.
+type values struct {
+	payloads lean.Slab[trace.Payload]
+	answers  lean.Slab[trace.Answer]
+	states   lean.Slab[trace.State]
+	pending  lean.Slab[pending]
+	tools    lean.Slab[toolCall]
+	streams  lean.Slab[Stream]
+	texts    lean.Slab[string]
 }
 
 // NewSurroundings gives the surroundings of one case. Gates are made by newGate.
@@ -95,12 +108,16 @@ func NewSurroundings(sc *Scenario, newGate func() Gate) *Surroundings {
 // and saves making new ones. Nothing of the last case may still run.
 func (s *Surroundings) Reuse(sc *Scenario) {
 	s.Scenario, s.loop = sc, nil
-	s.out, s.spare, s.used, s.counts = s.out[:0], s.spare[:0], s.used[:0], s.counts[:0]
+	s.out, s.spare = s.out[:0], s.spare[:0]
+	s.names.begin()
 	s.open, s.tools, s.arrivals = s.open[:0], s.tools[:0], s.arrivals[:0]
 	s.ids, s.sleeps = nil, nil
 	s.turn, s.events, s.closing = 0, 0, false
 	s.kept = kept{}
 }
+
+// Alone says that one goroutine does everything, so that nothing need be locked.
+func (s *Surroundings) Alone() { s.mu.Alone() }
 
 // Attach tells the surroundings which loop they surround.
 func (s *Surroundings) Attach(l Loop) { s.loop = l }
@@ -110,8 +127,9 @@ var errClosing = errors.New("the case is over")
 
 func (s *Surroundings) note(e trace.Entry) { s.out = append(s.out, e) }
 
-// Event notes an event as the first listener sees it. State is nil where the
-// loop has none.
+// Event notes an event as the first listener sees it, with the state as it is now,
+// whatever a loop may do to the list in it later. State is nil where the loop has
+// none.
 func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,7 +137,7 @@ func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	if s.Scenario.Keep {
 		s.kept.event(s.events, ev, state)
 	}
-	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: asItIs(state)})
+	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: s.asItIs(state)})
 	s.events++
 }
 
@@ -178,21 +196,24 @@ func (s *Surroundings) Polled(hook string, drained []*trace.Message) {
 		drained = []*trace.Message{} // polled and empty, not unknown
 	}
 	s.note(trace.Entry{
-		Kind: trace.KindCall, Name: s.numbered("hook/" + hook), Auto: true,
-		Payload: &trace.Payload{}, Answer: &trace.Answer{Messages: drained},
+		Kind: trace.KindCall, Name: s.names.numbered("hook/", hook), Auto: true,
+		Payload: &noPayload, Answer: s.values.answers.Of(trace.Answer{Messages: drained}),
 	})
 }
 
+// noPayload is what a poll of a queue is given.
+var noPayload trace.Payload
+
 // wait notes a gated call and waits for its answer.
-func (s *Surroundings) wait(ctx context.Context, p *pending, payload *trace.Payload) *trace.Answer {
+func (s *Surroundings) wait(ctx context.Context, name string, payload *trace.Payload) *trace.Answer {
 	s.mu.Lock()
 	if s.closing {
 		s.mu.Unlock()
 		return closed()
 	}
 	aborted := ctx != nil && ctx.Err() != nil
-	p.ctx, p.cancelled, p.gate = ctx, aborted, s.newGate()
-	s.note(trace.Entry{Kind: trace.KindCall, Name: p.name, Payload: payload, Aborted: aborted})
+	p := s.values.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, gate: s.newGate()})
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Aborted: aborted})
 	s.open = append(s.open, p)
 	s.mu.Unlock()
 	p.gate.Wait()
@@ -208,7 +229,7 @@ func closed() *trace.Answer {
 func (s *Surroundings) answered(ctx context.Context, name string, payload *trace.Payload, a *trace.Answer) {
 	aborted := ctx != nil && ctx.Err() != nil
 	s.mu.Lock()
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Auto: true, Answer: a, Aborted: aborted})
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Auto: true, Answer: a, Aborted: aborted})
 	s.mu.Unlock()
 	if a.Abort {
 		s.loop.User("", UserAbort, nil)

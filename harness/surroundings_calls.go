@@ -2,6 +2,7 @@ package harness
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,7 +12,7 @@ import (
 // Hook is a call of the hook of that name that belongs to no tool call.
 func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Payload) (*trace.HookAnswer, error) {
 	s.mu.Lock()
-	name := s.numbered("hook/" + hook)
+	name := s.names.numbered("hook/", hook)
 	s.mu.Unlock()
 	return s.hook(ctx, hook, name, payload)
 }
@@ -20,8 +21,24 @@ func (s *Surroundings) Hook(ctx context.Context, hook string, payload *trace.Pay
 // the payload.
 func (s *Surroundings) CallHook(ctx context.Context, hook string, payload *trace.Payload, source Source) (*trace.HookAnswer, error) {
 	id := payload.ToolCallID
-	return s.hook(ctx, hook, s.nameOf("hook/"+hook+"/"+id, id, source), payload)
+	return s.hook(ctx, hook, s.nameOf(prefixOf(hook), id, source), payload)
 }
+
+// prefixOf is what comes before the id in the name of a call of the hook.
+func prefixOf(hook string) string {
+	if prefix, ok := hookPrefixes[hook]; ok {
+		return prefix
+	}
+	return "hook/" + hook + "/"
+}
+
+var hookPrefixes = func() map[string]string {
+	prefixes := map[string]string{}
+	for _, hook := range trace.Hooks() {
+		prefixes[hook] = "hook/" + hook + "/"
+	}
+	return prefixes
+}()
 
 func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *trace.Payload) (*trace.HookAnswer, error) {
 	answer := s.hookAnswer(ctx, hook, name, payload)
@@ -33,7 +50,7 @@ func (s *Surroundings) hook(ctx context.Context, hook, name string, payload *tra
 
 func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payload *trace.Payload) *trace.Answer {
 	if s.Scenario.Hooks[hook].Gate || s.Scenario.Config.Hooks[hook] == trace.ModeGate {
-		return s.wait(ctx, &pending{name: name}, payload)
+		return s.wait(ctx, name, payload)
 	}
 	reply := s.Scenario.hookReply(hook, strings.TrimPrefix(name, "hook/"+hook+"/"))
 	a := &trace.Answer{Throw: reply.Throw, Abort: reply.Abort}
@@ -46,16 +63,19 @@ func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payloa
 
 // Execute is one execution of a tool.
 func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
-	name := s.nameOf("tool/"+payload.ToolCallID, payload.ToolCallID, source)
+	name := s.nameOf("tool/", payload.ToolCallID, source)
 	s.mu.Lock()
-	script := s.Scenario.toolScript(name[len("tool/"):])
-	call := &toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate}
+	script := s.toolScript(name[len("tool/"):])
+	call := s.values.tools.Of(toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate})
+	call.todo = call.room[:0]
 	s.tools = append(s.tools, call)
 	s.mu.Unlock()
 	if script.Gate {
 		return s.executeGated(ctx, call, script, payload, source)
 	}
-	answer := &trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort}
+	s.mu.Lock()
+	answer := s.values.answers.Of(trace.Answer{Sync: script.Sync, Result: script.Return, Throw: script.Throw, Abort: script.Abort})
+	s.mu.Unlock()
 	if script.Throw != nil {
 		answer.Result = nil
 	}
@@ -75,9 +95,8 @@ func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script 
 		s.mu.Unlock()
 		return nil, errClosing
 	}
-	p := &pending{name: call.name, ctx: ctx, tool: call}
-	p.cancelled = ctx != nil && ctx.Err() != nil
-	e := trace.Entry{Kind: trace.KindCall, Name: call.name, Payload: payload, Aborted: p.cancelled}
+	p := s.values.pending.Of(pending{name: call.name, ctx: ctx, tool: call, cancelled: ctx != nil && ctx.Err() != nil})
+	e := trace.Entry{Kind: trace.KindCall, Name: call.name, Payload: s.values.payloads.Of(*payload), Aborted: p.cancelled}
 	if len(script.Sync) > 0 {
 		e.Answer = &trace.Answer{Sync: script.Sync}
 	}
@@ -98,6 +117,24 @@ func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script 
 		}
 		call.onUpdate(a.Partial)
 	}
+}
+
+// toolScript is what the execution of that name does; it is called with the lock
+// held.
+func (s *Surroundings) toolScript(name string) ToolScript {
+	script := s.Scenario.Calls[name]
+	if script.Return != nil || script.Throw != nil {
+		return script
+	}
+	id := callID(name)
+	if s.results == nil || len(s.results) > mostSeries {
+		s.results = map[string]*trace.Result{}
+	}
+	if s.results[id] == nil {
+		s.results[id] = defaultResult(id)
+	}
+	script.Return = s.results[id]
+	return script
 }
 
 // busy reports whether a tool has something to do already.
@@ -121,7 +158,7 @@ func (s *Surroundings) toDo(call *toolCall) *trace.Answer {
 		s.mu.Lock()
 	}
 	a := call.todo[0]
-	call.todo = call.todo[1:]
+	call.todo = slices.Delete(call.todo, 0, 1)
 	call.returned = a.Partial == nil
 	return a
 }
@@ -146,13 +183,13 @@ func (s *Surroundings) Deliver(ctx context.Context, i int, ev *trace.Event, n in
 	signal := ctx != nil
 	payload := &trace.Payload{Event: &n, Signal: &signal}
 	s.mu.Lock()
-	name := s.numbered(about)
+	name := s.names.numbered(about, "")
 	s.mu.Unlock()
 	_, delivery, _ := strings.Cut(name[len("listener/"):], "/")
 	gate, throw, throws := listenerAt(&s.Scenario.Config.Listeners[i], delivery)
 	if gate {
 		var answer *trace.Answer
-		wait(func() { answer = s.wait(ctx, &pending{name: name}, payload) })
+		wait(func() { answer = s.wait(ctx, name, payload) })
 		return thrown(answer)
 	}
 	answer := &trace.Answer{}

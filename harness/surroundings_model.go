@@ -29,8 +29,8 @@ func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stre
 		s.mu.Unlock()
 		return nil, errClosing
 	}
-	st := &Stream{s: s}
-	name := s.numbered("model")
+	st := s.values.streams.Of(Stream{s: s})
+	name := s.names.numbered("model", "")
 	aborted := ctx != nil && ctx.Err() != nil
 	if !aborted {
 		gated := s.turn < len(s.Scenario.Model) && s.Scenario.Model[s.turn].Gate
@@ -39,8 +39,8 @@ func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stre
 		}
 		s.turn++
 	}
-	st.call = &pending{name: name, ctx: ctx, cancelled: aborted, stream: st}
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Aborted: aborted})
+	st.call = s.values.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, stream: st})
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Aborted: aborted})
 	s.open = append(s.open, st.call)
 	st.gate = s.newGate()
 	gate := st.gate
@@ -59,9 +59,11 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 	steps := s.Scenario.modelPlan(s.turn)
 	s.turn++
 	st.isAuto, st.auto = true, steps
-	st.call = &pending{name: name}
-	answer := &trace.Answer{}
-	for _, step := range steps {
+	st.call = s.values.pending.Of(pending{name: name})
+	answer := s.values.answers.New()
+	answer.Events = make([]trace.StreamEvent, 0, len(steps))
+	for i := range steps {
+		step := &steps[i]
 		switch {
 		case step.Throws:
 			answer.Throw = &step.Throw
@@ -74,7 +76,7 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 			}
 		}
 	}
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: payload, Auto: true, Answer: answer})
+	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Auto: true, Answer: answer})
 	s.mu.Unlock()
 	if len(steps) == 1 && steps[0].Throws {
 		return errors.New(steps[0].Throw)

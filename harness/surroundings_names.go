@@ -9,7 +9,8 @@ import (
 
 // arrival is a call that waits for its turn.
 type arrival struct {
-	base   string
+	prefix string // of its name, before the id
+	id     string
 	begun  bool // and is about to go on; else it waits for its name
 	place  int  // of its id among those of its message
 	source Source
@@ -30,24 +31,19 @@ func (a *arrival) compare(b *arrival) int {
 	return int(a.source - b.source)
 }
 
-type count struct {
-	name string
-	n    int
-}
-
 // Source says which call is meant where several have one id: its place among
 // the calls of its message. It only matters to loops that are [Surroundings.Racy].
 type Source int
 
 // nameOf gives a call of the tool call id its name, as soon as it is its turn. It is
 // called without the lock, as it may have to wait.
-func (s *Surroundings) nameOf(base, id string, source Source) string {
+func (s *Surroundings) nameOf(prefix, id string, source Source) string {
 	s.mu.Lock()
 	if !s.Racy || s.closing {
 		defer s.mu.Unlock()
-		return s.unique(base)
+		return s.names.unique(prefix, id)
 	}
-	return s.arrive(&arrival{base: base}, id, source)
+	return s.arrive(&arrival{prefix: prefix, id: id}, source)
 }
 
 // turnOf waits until it is the turn of a call that has begun to go on.
@@ -57,13 +53,13 @@ func (s *Surroundings) turnOf(id string, source Source) {
 		s.mu.Unlock()
 		return
 	}
-	s.arrive(&arrival{begun: true}, id, source)
+	s.arrive(&arrival{begun: true, id: id}, source)
 }
 
 // arrive waits until a call is let on; it is called with the lock held, and lets
 // go of it.
-func (s *Surroundings) arrive(a *arrival, id string, source Source) (name string) {
-	a.place, a.source, a.gate = slices.Index(s.ids, id), source, s.newGate()
+func (s *Surroundings) arrive(a *arrival, source Source) (name string) {
+	a.place, a.source, a.gate = slices.Index(s.ids, a.id), source, s.newGate()
 	s.arrivals = append(s.arrivals, a)
 	s.mu.Unlock()
 	a.gate.Wait()
@@ -86,7 +82,7 @@ func (s *Surroundings) LetOneOn() bool {
 
 func (s *Surroundings) letOn(a *arrival) {
 	if !a.begun {
-		a.name = s.unique(a.base)
+		a.name = s.names.unique(a.prefix, a.id)
 	}
 	a.gate.Open()
 }
@@ -102,29 +98,64 @@ func (s *Surroundings) noteCalls(ev *trace.Event) {
 	}
 }
 
+// names gives callbacks their names and remembers, from one case to the next, those
+// that it has made.
+type names struct {
+	made    map[base]*series
+	current int // number of the case
+}
+
+// base is what a name begins with.
+type base struct{ prefix, about string }
+
+// series are the names that begin alike.
+type series struct {
+	names []string
+	used  int // how many of them, in that case
+	in    int
+}
+
+// mostSeries bounds what is remembered.
+const mostSeries = 4096
+
+// begin takes up another case.
+func (ns *names) begin() {
+	ns.current++
+	if len(ns.made) > mostSeries {
+		clear(ns.made)
+	}
+}
+
 // unique gives the name, with ~1, ~2, … if it was used before.
-func (s *Surroundings) unique(name string) string {
-	n := 0
-	for _, used := range s.used {
-		if used == name {
-			n++
+func (ns *names) unique(prefix, about string) string {
+	return ns.next(base{prefix, about}, func(n int) string {
+		if n == 0 {
+			return prefix + about
 		}
-	}
-	s.used = append(s.used, name)
-	if n == 0 {
-		return name
-	}
-	return name + "~" + strconv.Itoa(n)
+		return prefix + about + "~" + strconv.Itoa(n)
+	})
 }
 
 // numbered gives the name with how often it was used before.
-func (s *Surroundings) numbered(name string) string {
-	for i := range s.counts {
-		if s.counts[i].name == name {
-			s.counts[i].n++
-			return name + "/" + strconv.Itoa(s.counts[i].n)
+func (ns *names) numbered(prefix, about string) string {
+	return ns.next(base{prefix, about}, func(n int) string { return prefix + about + "/" + strconv.Itoa(n) })
+}
+
+func (ns *names) next(b base, number func(n int) string) string {
+	s := ns.made[b]
+	if s == nil {
+		if ns.made == nil {
+			ns.made = map[base]*series{}
 		}
+		s = &series{}
+		ns.made[b] = s
 	}
-	s.counts = append(s.counts, count{name: name})
-	return name + "/0"
+	if s.in != ns.current {
+		s.used, s.in = 0, ns.current
+	}
+	if s.used == len(s.names) {
+		s.names = append(s.names, number(s.used))
+	}
+	s.used++
+	return s.names[s.used-1]
 }

@@ -44,7 +44,9 @@ func (d *Driver) session(sc *harness.Scenario) *session {
 	if n == 0 {
 		sched := New(epoch)
 		gate := func() harness.Gate { return sched.NewGate() }
-		return &session{driver: d, sched: sched, surroundings: harness.NewSurroundings(sc, gate)}
+		s := &session{driver: d, sched: sched, surroundings: harness.NewSurroundings(sc, gate)}
+		s.surroundings.Alone()
+		return s
 	}
 	s := d.free[n-1]
 	d.free = d.free[:n-1]
