@@ -107,20 +107,21 @@ func cpuSeconds() float64 {
 // playThreeTools runs the scenario by drawn schedules, with all rules: on the
 // subject as predicted by the reference, or on the reference alone.
 func playThreeTools(b *testing.B, d harness.Driver, runs int) {
-	ctx, oracle, sc, rules := context.Background(), reference.New(), threeTools(), conformance.Catalogue()
+	ctx, oracle, sc, judge := context.Background(), reference.New(), threeTools(), conformance.NewJudge(conformance.Catalogue())
 	defer oracle.Close()
+	runner := harness.NewRunner(oracle, harness.Limits{})
 	for seed := range uint64(runs) {
 		var rec *harness.Recording
 		var err error
 		if d == nil {
-			rec, err = harness.Run(ctx, oracle, sc, harness.NewRandom(seed), harness.Limits{})
+			rec, err = runner.Run(ctx, sc, harness.NewRandom(seed))
 		} else {
 			rec, err = harness.RunPredicted(ctx, d, oracle, sc, harness.NewRandom(seed), harness.Limits{})
 		}
 		if err != nil {
 			b.Fatal(err)
 		}
-		if v := conformance.Check(rec.Trace, rules); v.Outcome != conformance.Pass {
+		if v := judge.Check(rec.Trace); v.Outcome != conformance.Pass {
 			b.Fatal(v.Findings)
 		}
 	}

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -53,7 +53,7 @@ type Agent struct {
 
 	// The lock is held for a few instructions at a time, never while waiting or
 	// calling out.
-	mu        sync.Mutex
+	mu        lean.Lock
 	state     state
 	steering  queue
 	followUps queue
@@ -92,6 +92,9 @@ func NewAgent(o Options) *Agent {
 	}
 	if a.rt == nil {
 		a.rt = Goroutines()
+	}
+	if rt, ok := a.rt.(interface{ Alone() bool }); ok && rt.Alone() {
+		a.mu.Alone()
 	}
 	a.state = state{
 		systemPrompt: o.SystemPrompt, model: o.Model, level: o.Level,

@@ -103,9 +103,12 @@ func (r *run) sequential(message *trace.Message, blocks []*trace.Block) (results
 // those together that may run (PAR-2), and when all have ended gives their
 // results in source order (PAR-4, PAR-5).
 func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results []*trace.Message, terminate bool, err error) {
-	b := executions{of: r}
-	for _, block := range r.inOrder(blocks) {
-		c := &call{run: r, message: message, block: block}
+	n := len(blocks)
+	b := executions{of: r, calls: make([]*call, 0, n), completed: make([]*call, 0, n), tasks: make([]Task, 0, n)}
+	calls := make([]call, n)
+	for i, block := range r.inOrder(blocks) {
+		c := &calls[i]
+		c.run, c.message, c.block = r, message, block
 		b.calls = append(b.calls, c)
 		if err := c.begin(); err != nil {
 			return nil, false, err
@@ -123,6 +126,7 @@ func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results [
 	if err := b.run(); err != nil {
 		return nil, false, err
 	}
+	results = make([]*trace.Message, 0, n)
 	for _, c := range b.answered() {
 		result, err := c.emitResult()
 		if err != nil {

@@ -158,12 +158,12 @@ func (r *run) turnResults(t *turn) []*trace.Message {
 // all the same: they are not.
 func (r *run) executesCallsOfFailed(t *turn) bool {
 	switch {
-	case len(t.message.ToolCalls()) == 0:
-		return false
 	case r.has(ErrorMessageCallsExecuted):
-		return t.message.StopReason == trace.StopError
+		return t.message.StopReason == trace.StopError && len(t.message.ToolCalls()) > 0
+	case r.has(AbortedMessageCalls):
+		return t.message.StopReason == trace.StopAborted && len(t.message.ToolCalls()) > 0
 	}
-	return r.has(AbortedMessageCalls) && t.message.StopReason == trace.StopAborted
+	return false
 }
 
 // breaksOff reports whether the run ends with the turn, whatever it brought: it

@@ -8,6 +8,9 @@ import (
 
 // Runtime is the seam between the loop and whatever runs it. Loop code runs as
 // tasks; at any time at most one of them runs, the others wait.
+//
+// A runtime that runs everything on one goroutine, from which alone the agent is
+// used, may have a method Alone that says so. Then nothing is locked.
 type Runtime interface {
 	// Go, called from loop code, starts f at once: f runs to where it first leaves
 	// loop code, then the caller goes on.

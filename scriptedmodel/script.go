@@ -107,7 +107,7 @@ func (t *Turn) StopReason() string {
 var emptyObject = trace.Value("{}")
 
 func (t *Turn) blocks() []trace.Block {
-	blocks := []trace.Block{}
+	blocks := make([]trace.Block, 0, len(t.Calls)+2)
 	if t.Thinking != "" {
 		blocks = append(blocks, trace.Block{Type: trace.BlockThinking, Thinking: t.Thinking})
 	}
@@ -171,7 +171,7 @@ func (t *Turn) opening(final *trace.Message) []Step {
 	start := Step{Event: &trace.StreamEvent{Type: trace.StreamStart, Partial: empty}}
 	switch t.Stream {
 	case StreamShort, StreamBare:
-		return []Step{start}
+		return append(make([]Step, 0, 2), start)
 	case StreamTwice:
 		return []Step{start, start}
 	case StreamOdd:

@@ -109,6 +109,9 @@ func (s *Scheduler) Run() {
 	}
 }
 
+// Alone says that one goroutine runs everything.
+func (s *Scheduler) Alone() bool { return true }
+
 // Live is the number of tasks that have begun and not ended.
 func (s *Scheduler) Live() int { return s.live }
 

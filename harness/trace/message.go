@@ -149,9 +149,13 @@ func (c *Content) UnmarshalJSONFrom(dec *jsontext.Decoder) error {
 func (m *Message) ToolCalls() []*Block {
 	var calls []*Block
 	for i := range m.Content.Blocks {
-		if m.Content.Blocks[i].Type == BlockToolCall {
-			calls = append(calls, &m.Content.Blocks[i])
+		if m.Content.Blocks[i].Type != BlockToolCall {
+			continue
 		}
+		if calls == nil {
+			calls = make([]*Block, 0, len(m.Content.Blocks)-i)
+		}
+		calls = append(calls, &m.Content.Blocks[i])
 	}
 	return calls
 }
