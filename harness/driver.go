@@ -52,6 +52,27 @@ type Session interface {
 	Close() error
 }
 
+// Recycler is a driver that one goroutine can have to itself.
+type Recycler interface {
+	Driver
+	// Recycled gives the driver to one goroutine, so that each case uses the memory
+	// of the one before. It ends with the driver that it is from.
+	Recycled() Recycled
+}
+
+// Recycled is such a driver. What a case recorded holds until the next one is
+// opened, or for good once Keep was called.
+type Recycled interface {
+	Driver
+	Keep()
+}
+
+// Direct is a session that can write what its subject does into the recording
+// itself, in Do and Settle, in the place of passing it on.
+type Direct interface {
+	RecordInto(entries *[]trace.Entry)
+}
+
 // Sleeper is a session that knows for how long its subject sleeps. Then the
 // clock is one more thing that the surroundings may move.
 type Sleeper interface {

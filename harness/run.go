@@ -35,15 +35,6 @@ type predicted struct {
 	waiting [][]string // after each of them, the callbacks that waited
 }
 
-// Clone is a copy that holds whatever the [Runner] does next.
-func (r *Recording) Clone() *Recording {
-	c := *r
-	t := *r.Trace
-	t.Entries = slices.Clone(t.Entries)
-	c.Trace, c.Schedule = &t, slices.Clone(r.Schedule)
-	return &c
-}
-
 // Run runs a scenario on a subject: it does one action, lets the subject settle,
 // records what it did, and asks the policy for the next action, until nothing
 // is left to do.
@@ -51,7 +42,7 @@ func (r *Recording) Clone() *Recording {
 // A subject that dies or hangs still gives a recording, whose last entry says
 // so. An error means that there is none.
 func Run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
-	return NewRunner(d, lim).Run(ctx, sc, p)
+	return newRunner(d, lim).Run(ctx, sc, p)
 }
 
 // Runner runs one case after the other on a subject. It keeps its memory from one
@@ -71,10 +62,18 @@ type Runner struct {
 	now     time.Duration // virtual, since the case began
 
 	recorder func(*trace.Entry) // record
+	direct   bool               // the session writes into the recording
 }
 
 // NewRunner gives a runner of cases on the subject.
 func NewRunner(d Driver, lim Limits) *Runner {
+	if recycler, ok := d.(Recycler); ok {
+		d = recycler.Recycled()
+	}
+	return newRunner(d, lim)
+}
+
+func newRunner(d Driver, lim Limits) *Runner {
 	if lim.Steps == 0 {
 		lim.Steps = defaultSteps
 	}
@@ -83,7 +82,16 @@ func NewRunner(d Driver, lim Limits) *Runner {
 	return r
 }
 
-// Run is [Run]. What it gives holds until the next call.
+// Keep lets what Run gave last hold for good.
+func (r *Runner) Keep() {
+	r.rec = &Recording{Trace: &trace.Trace{}}
+	if recycled, ok := r.driver.(Recycled); ok {
+		recycled.Keep()
+	}
+}
+
+// Run is [Run]. What it gives holds until the next call, or for good once Keep was
+// called.
 func (r *Runner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, error) {
 	if err := r.prepare(sc); err != nil {
 		return nil, err
@@ -131,6 +139,10 @@ func (r *Runner) begin(session Session, p Policy) {
 	}
 	if p, ok := p.(beginner); ok {
 		p.begin(&r.world)
+	}
+	direct, ok := session.(Direct)
+	if r.direct = ok; ok {
+		direct.RecordInto(&r.rec.Trace.Entries)
 	}
 }
 
@@ -246,10 +258,7 @@ func (r *Runner) do(a *Action) error {
 		r.rec.actions = append(r.rec.actions, &done)
 	}
 	r.act(a)
-	if err := r.session.Do(a); err != nil {
-		return errors.Join(err, r.session.Settle(r.recorder))
-	}
-	if err := r.session.Settle(r.recorder); err != nil {
+	if err := r.answer(a); err != nil {
 		return err
 	}
 	r.lookAtClock()
@@ -257,6 +266,29 @@ func (r *Runner) do(a *Action) error {
 		r.rec.waiting = append(r.rec.waiting, r.world.waiting())
 	}
 	return nil
+}
+
+// answer hands over an action and records what the subject does.
+func (r *Runner) answer(a *Action) error {
+	before := len(r.rec.Trace.Entries)
+	err := r.session.Do(a)
+	if settled := r.session.Settle(r.recorder); err != nil || settled != nil {
+		err = errors.Join(err, settled)
+	}
+	if r.direct {
+		r.takeIn(r.rec.Trace.Entries[before:])
+	}
+	return err
+}
+
+// takeIn takes in what the session has written.
+func (r *Runner) takeIn(entries []trace.Entry) {
+	at := r.now.Milliseconds()
+	for i := range entries {
+		e := &entries[i]
+		e.Step, e.Time = r.step, at
+		r.world.observe(e)
+	}
 }
 
 // act notes an action as done.

@@ -43,8 +43,9 @@ type Surroundings struct {
 	loop    Loop
 
 	mu      lean.Lock
-	out     []trace.Entry
-	spare   []trace.Entry // takes turns with out
+	out     *[]trace.Entry // what was noted: own, or a recording
+	own     []trace.Entry
+	spare   []trace.Entry // takes turns with own
 	names   names
 	open    []*pending // in the order in which they began
 	tools   []*toolCall
@@ -54,6 +55,8 @@ type Surroundings struct {
 	kept    kept
 	sleeps  []time.Time // when each sleeper wakes
 	values  values
+	waiting waiting
+	recycle bool
 	results map[string]*trace.Result // of tools that say nothing of their own, by call id
 
 	// Racy says that tasks run at once, so that of the calls of one message any could
@@ -88,32 +91,78 @@ type toolCall struct {
 	returned bool
 }
 
-// values are what a case makes many of.
+// values are what a recording holds many of.
 type values struct {
+	events   lean.Slab[trace.Event]
 	payloads lean.Slab[trace.Payload]
 	answers  lean.Slab[trace.Answer]
 	states   lean.Slab[trace.State]
-	pending  lean.Slab[pending]
-	tools    lean.Slab[toolCall]
-	streams  lean.Slab[Stream]
 	texts    lean.Slab[string]
+}
+
+func (v *values) recycle() {
+	v.events.Recycle()
+	v.payloads.Recycle()
+	v.answers.Recycle()
+	v.states.Recycle()
+	v.texts.Recycle()
+}
+
+// waiting is what callbacks need until the case is over.
+type waiting struct {
+	pending lean.Slab[pending]
+	tools   lean.Slab[toolCall]
+	streams lean.Slab[Stream]
+}
+
+func (w *waiting) recycle() {
+	w.pending.Recycle()
+	w.tools.Recycle()
+	w.streams.Recycle()
 }
 
 // NewSurroundings gives the surroundings of one case. Gates are made by newGate.
 func NewSurroundings(sc *Scenario, newGate func() Gate) *Surroundings {
-	return &Surroundings{Scenario: sc, newGate: newGate}
+	s := &Surroundings{Scenario: sc, newGate: newGate}
+	s.out = &s.own
+	return s
 }
 
 // Reuse makes them the surroundings of another case, of which nothing has begun,
 // and saves making new ones. Nothing of the last case may still run.
 func (s *Surroundings) Reuse(sc *Scenario) {
 	s.Scenario, s.loop = sc, nil
-	s.out, s.spare = s.out[:0], s.spare[:0]
+	s.RecordInto(nil)
 	s.names.begin()
+	s.waiting.recycle()
+	if s.recycle {
+		s.values.recycle()
+	}
 	s.open, s.tools, s.arrivals = s.open[:0], s.tools[:0], s.arrivals[:0]
 	s.ids, s.sleeps = nil, nil
 	s.turn, s.events, s.closing = 0, 0, false
 	s.kept = kept{}
+}
+
+// Recycle lets the next case use what the last one recorded, unless [Surroundings.Keep]
+// is called in between.
+func (s *Surroundings) Recycle() { s.recycle = true }
+
+// Keep lets what was recorded be as it is.
+func (s *Surroundings) Keep() { s.values = values{} }
+
+// Events is where a loop may make its events, so that they are recycled with what
+// else is recorded.
+func (s *Surroundings) Events() *lean.Slab[trace.Event] { return &s.values.events }
+
+// RecordInto lets everything be noted in a recording from now on, in the place of
+// being passed on by Drain or Noted; nil ends that.
+func (s *Surroundings) RecordInto(entries *[]trace.Entry) {
+	s.own, s.spare = s.own[:0], s.spare[:0]
+	s.out = entries
+	if entries == nil {
+		s.out = &s.own
+	}
 }
 
 // Alone says that one goroutine does everything, so that nothing need be locked.
@@ -125,7 +174,22 @@ func (s *Surroundings) Attach(l Loop) { s.loop = l }
 // errClosing is what every callback is answered once the case is over.
 var errClosing = errors.New("the case is over")
 
-func (s *Surroundings) note(e trace.Entry) { s.out = append(s.out, e) }
+// note gives the next entry, to be filled in at once.
+func (s *Surroundings) note(kind trace.Kind, name string) *trace.Entry {
+	out := slices.Grow(*s.out, 1)
+	out = out[:len(out)+1]
+	*s.out = out
+	e := &out[len(out)-1]
+	*e = trace.Entry{Kind: kind, Name: name}
+	return e
+}
+
+// called notes a call; it is called with the lock held.
+func (s *Surroundings) called(name string, payload *trace.Payload) *trace.Entry {
+	e := s.note(trace.KindCall, name)
+	e.Payload = s.values.payloads.Of(*payload)
+	return e
+}
 
 // Event notes an event as the first listener sees it, with the state as it is now,
 // whatever a loop may do to the list in it later. State is nil where the loop has
@@ -137,7 +201,8 @@ func (s *Surroundings) Event(ev *trace.Event, state *trace.State) {
 	if s.Scenario.Keep {
 		s.kept.event(s.events, ev, state)
 	}
-	s.note(trace.Entry{Kind: trace.KindEvent, N: s.events, Event: ev, State: s.asItIs(state)})
+	e := s.note(trace.KindEvent, "")
+	e.N, e.Event, e.State = s.events, ev, s.asItIs(state)
 	s.events++
 }
 
@@ -148,11 +213,11 @@ func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
 	if s.closing {
 		return
 	}
-	e := trace.Entry{Kind: trace.KindSettled, Name: name, Outcome: outcome}
+	e := s.note(trace.KindSettled, name)
+	e.Outcome = outcome
 	if err != nil {
 		e.Message = err.Error()
 	}
-	s.note(e)
 	s.orderSettled()
 	if s.Scenario.Keep && isRun(name) && outcome != trace.OutcomeRefused {
 		s.compareKept()
@@ -163,25 +228,25 @@ func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
 // where both settle together: tasks that run at once say so in any order. A session
 // is idle only after its prompt has returned.
 func (s *Surroundings) orderSettled() {
-	last := len(s.out) - 1
-	if !s.Racy || s.Scenario.Form == trace.FormSession || isRun(s.out[last].Name) {
+	out := *s.out
+	last := len(out) - 1
+	if !s.Racy || s.Scenario.Form == trace.FormSession || isRun(out[last].Name) {
 		return
 	}
-	for i := last; i > 0 && (s.out[i-1].Kind == trace.KindRetained || s.settledAfter(i-1, i)); i-- {
-		s.out[i-1], s.out[i] = s.out[i], s.out[i-1]
+	for i := last; i > 0 && (out[i-1].Kind == trace.KindRetained || settledAfter(&out[i-1], &out[i])); i-- {
+		out[i-1], out[i] = out[i], out[i-1]
 	}
 }
 
-// settledAfter reports whether what settled at i belongs after what did at j.
-func (s *Surroundings) settledAfter(i, j int) bool {
-	a, b := &s.out[i], &s.out[j]
+// settledAfter reports whether what settled at a belongs after what did at b.
+func settledAfter(a, b *trace.Entry) bool {
 	return a.Kind == trace.KindSettled && (isRun(a.Name) || a.Name > b.Name)
 }
 
 // compareKept notes what a run has changed of what others hold.
 func (s *Surroundings) compareKept() {
 	if changed := s.kept.changed(); len(changed) > 0 {
-		s.note(trace.Entry{Kind: trace.KindRetained, Changed: changed})
+		s.note(trace.KindRetained, "").Changed = changed
 	}
 }
 
@@ -195,10 +260,9 @@ func (s *Surroundings) Polled(hook string, drained []*trace.Message) {
 	if drained == nil {
 		drained = []*trace.Message{} // polled and empty, not unknown
 	}
-	s.note(trace.Entry{
-		Kind: trace.KindCall, Name: s.names.numbered("hook/", hook), Auto: true,
-		Payload: &noPayload, Answer: s.values.answers.Of(trace.Answer{Messages: drained}),
-	})
+	e := s.note(trace.KindCall, s.names.numbered("hook/", hook))
+	e.Auto, e.Payload, e.Answer = true, &noPayload, s.values.answers.New()
+	e.Answer.Messages = drained
 }
 
 // noPayload is what a poll of a queue is given.
@@ -212,8 +276,8 @@ func (s *Surroundings) wait(ctx context.Context, name string, payload *trace.Pay
 		return closed()
 	}
 	aborted := ctx != nil && ctx.Err() != nil
-	p := s.values.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, gate: s.newGate()})
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Aborted: aborted})
+	p := s.waiting.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, gate: s.newGate()})
+	s.called(name, payload).Aborted = aborted
 	s.open = append(s.open, p)
 	s.mu.Unlock()
 	p.gate.Wait()
@@ -229,7 +293,8 @@ func closed() *trace.Answer {
 func (s *Surroundings) answered(ctx context.Context, name string, payload *trace.Payload, a *trace.Answer) {
 	aborted := ctx != nil && ctx.Err() != nil
 	s.mu.Lock()
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Auto: true, Answer: a, Aborted: aborted})
+	e := s.called(name, payload)
+	e.Auto, e.Answer, e.Aborted = true, a, aborted
 	s.mu.Unlock()
 	if a.Abort {
 		s.loop.User("", UserAbort, nil)
@@ -375,7 +440,7 @@ func (s *Surroundings) LookAtSignals() {
 	for _, p := range s.open {
 		if p.ctx != nil && !p.cancelled && p.ctx.Err() != nil {
 			p.cancelled = true
-			s.note(trace.Entry{Kind: trace.KindCancelled, Name: p.name})
+			s.note(trace.KindCancelled, p.name)
 		}
 	}
 }
@@ -383,8 +448,8 @@ func (s *Surroundings) LookAtSignals() {
 // Noted passes on what has been noted since it was last called.
 func (s *Surroundings) Noted(out func(*trace.Entry)) {
 	s.mu.Lock()
-	entries := s.out
-	s.out, s.spare = s.spare[:0], entries
+	entries := s.own
+	s.own, s.spare = s.spare[:0], entries
 	s.mu.Unlock()
 	for i := range entries {
 		out(&entries[i])

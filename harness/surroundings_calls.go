@@ -66,7 +66,7 @@ func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, sour
 	name := s.nameOf("tool/", payload.ToolCallID, source)
 	s.mu.Lock()
 	script := s.toolScript(name[len("tool/"):])
-	call := s.values.tools.Of(toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate})
+	call := s.waiting.tools.Of(toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate})
 	call.todo = call.room[:0]
 	s.tools = append(s.tools, call)
 	s.mu.Unlock()
@@ -95,12 +95,12 @@ func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script 
 		s.mu.Unlock()
 		return nil, errClosing
 	}
-	p := s.values.pending.Of(pending{name: call.name, ctx: ctx, tool: call, cancelled: ctx != nil && ctx.Err() != nil})
-	e := trace.Entry{Kind: trace.KindCall, Name: call.name, Payload: s.values.payloads.Of(*payload), Aborted: p.cancelled}
+	p := s.waiting.pending.Of(pending{name: call.name, ctx: ctx, tool: call, cancelled: ctx != nil && ctx.Err() != nil})
+	e := s.called(call.name, payload)
+	e.Aborted = p.cancelled
 	if len(script.Sync) > 0 {
 		e.Answer = &trace.Answer{Sync: script.Sync}
 	}
-	s.note(e)
 	s.open = append(s.open, p)
 	call.gate = s.newGate()
 	s.mu.Unlock()

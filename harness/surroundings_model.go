@@ -29,7 +29,7 @@ func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stre
 		s.mu.Unlock()
 		return nil, errClosing
 	}
-	st := s.values.streams.Of(Stream{s: s})
+	st := s.waiting.streams.Of(Stream{s: s})
 	name := s.names.numbered("model", "")
 	aborted := ctx != nil && ctx.Err() != nil
 	if !aborted {
@@ -39,8 +39,8 @@ func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stre
 		}
 		s.turn++
 	}
-	st.call = s.values.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, stream: st})
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Aborted: aborted})
+	st.call = s.waiting.pending.Of(pending{name: name, ctx: ctx, cancelled: aborted, stream: st})
+	s.called(name, payload).Aborted = aborted
 	s.open = append(s.open, st.call)
 	st.gate = s.newGate()
 	gate := st.gate
@@ -59,7 +59,7 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 	steps := s.Scenario.modelPlan(s.turn)
 	s.turn++
 	st.isAuto, st.auto = true, steps
-	st.call = s.values.pending.Of(pending{name: name})
+	st.call = s.waiting.pending.Of(pending{name: name})
 	answer := s.values.answers.New()
 	answer.Events = make([]trace.StreamEvent, 0, len(steps))
 	for i := range steps {
@@ -76,7 +76,8 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 			}
 		}
 	}
-	s.note(trace.Entry{Kind: trace.KindCall, Name: name, Payload: s.values.payloads.Of(*payload), Auto: true, Answer: answer})
+	e := s.called(name, payload)
+	e.Auto, e.Answer = true, answer
 	s.mu.Unlock()
 	if len(steps) == 1 && steps[0].Throws {
 		return errors.New(steps[0].Throw)
@@ -90,7 +91,7 @@ func (st *Stream) Next() (ev *trace.StreamEvent, ok bool, err error) {
 	s := st.s
 	s.mu.Lock()
 	if !s.closing {
-		s.note(trace.Entry{Kind: trace.KindRead, Name: st.call.name, N: st.reads})
+		s.note(trace.KindRead, st.call.name).N = st.reads
 	}
 	st.reads++
 	if st.isAuto {

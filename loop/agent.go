@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -29,7 +30,10 @@ type Options struct {
 	// Polled, if not nil, sees what each look of the loop at a queue has drained.
 	// Queue is trace.HookPollSteering or trace.HookPollFollowUp. It is loop code.
 	// What Continue takes from a queue to begin a run is no such look.
-	Polled  func(queue string, drained []*trace.Message)
+	Polled func(queue string, drained []*trace.Message)
+	// Events, if not nil, is where the agent's events are made; who takes them back
+	// there says when nobody needs them any more.
+	Events  *lean.Slab[trace.Event]
 	Defects Defects
 }
 
@@ -49,6 +53,7 @@ type Agent struct {
 	apiKey  string
 	mode    string // of tool execution
 	edition edition.Edition
+	events  *lean.Slab[trace.Event]
 	defects Defects
 
 	// The lock is held for a few instructions at a time, never while waiting or
@@ -87,7 +92,7 @@ var (
 func NewAgent(o Options) *Agent {
 	a := &Agent{
 		rt: o.Runtime, is: behaviourOf(o.Edition), stream: o.Stream, hooks: o.Hooks, polled: o.Polled,
-		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, defects: o.Defects,
+		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, events: cmp.Or(o.Events, &lean.Slab[trace.Event]{}), defects: o.Defects,
 		steering: queue{mode: o.SteeringMode}, followUps: queue{mode: o.FollowUpMode},
 	}
 	if a.rt == nil {
@@ -253,7 +258,7 @@ func (a *Agent) run(active *activeRun, prompts []*trace.Message, steered bool, d
 	c := a.state.context()
 	config := &Config{
 		Edition: a.edition, Model: a.state.model, Level: a.state.level, Stream: a.stream, Hooks: a.hooks,
-		ToolExecution: a.mode, APIKey: a.apiKey, Defects: a.defects, steered: a.steered, hurried: active.hurried,
+		ToolExecution: a.mode, APIKey: a.apiKey, Events: a.events, Defects: a.defects, steered: a.steered, hurried: active.hurried,
 	}
 	a.mu.Unlock()
 	config.Steering = a.poll(&a.steering, trace.HookPollSteering, steered && !a.defects.Has(ContinuePollsAtOnce))

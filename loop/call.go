@@ -300,15 +300,22 @@ func (c *call) change(answer *AfterToolCallResult) {
 // given: null is as good as absent.
 func given(v trace.Value) bool { return v != nil && v.Kind() != 'n' }
 
+// event is a new event of that type about the call.
+func (c *call) event(kind string) *trace.Event {
+	ev := c.run.event(kind)
+	ev.ToolCallID, ev.ToolName = c.block.ID, c.block.Name
+	return ev
+}
+
 // emitStart gives the arguments as the model gave them, not as they will be
 // used: they are all that is known by now (TOOL-5).
 func (c *call) emitStart() error {
 	if c.run.notes.started {
 		return nil
 	}
-	return c.run.emit(c.run.events.Of(trace.Event{
-		Type: trace.ToolExecutionStart, ToolCallID: c.block.ID, ToolName: c.block.Name, Args: c.startArguments(),
-	}))
+	ev := c.event(trace.ToolExecutionStart)
+	ev.Args = c.startArguments()
+	return c.run.emit(ev)
 }
 
 func (c *call) emitUpdate(partial *trace.Result) error {
@@ -316,10 +323,9 @@ func (c *call) emitUpdate(partial *trace.Result) error {
 	if c.run.has(ProgressAsMessageUpdate) {
 		return c.run.emit(asUpdate(c.message, partial.Content))
 	}
-	return c.run.emit(c.run.events.Of(trace.Event{
-		Type: trace.ToolExecutionUpdate, ToolCallID: c.updateID(), ToolName: c.block.Name, Args: c.updateArguments(),
-		PartialResult: partial,
-	}))
+	ev := c.event(trace.ToolExecutionUpdate)
+	ev.ToolCallID, ev.Args, ev.PartialResult = c.updateID(), c.updateArguments(), partial
+	return c.run.emit(ev)
 }
 
 func (c *call) emitEnd() error {
@@ -331,10 +337,9 @@ func (c *call) emitEnd() error {
 	if c.isError {
 		isError = &yes
 	}
-	err := c.run.emit(c.run.events.Of(trace.Event{
-		Type: trace.ToolExecutionEnd, ToolCallID: c.block.ID, ToolName: c.block.Name,
-		Result: c.result, IsError: isError, DurationMs: c.took(),
-	}))
+	ev := c.event(trace.ToolExecutionEnd)
+	ev.Result, ev.IsError, ev.DurationMs = c.result, isError, c.took()
+	err := c.run.emit(ev)
 	if err == nil {
 		err = c.tellBacklog()
 	}
@@ -359,7 +364,7 @@ func (c *call) emitResult() (*trace.Message, error) {
 		return nil, err
 	}
 	if c.run.has(ResultEndTwice) {
-		err = c.run.emit(&trace.Event{Type: trace.MessageEnd, Message: m})
+		err = c.run.emit(c.run.about(m, trace.MessageEnd))
 	}
 	return m, err
 }

@@ -62,11 +62,11 @@ func (r *run) now() time.Time {
 
 // opening are agent_start and the first turn_start.
 func (r *run) opening(prompts []*trace.Message) []*trace.Event {
-	turn := r.events.Of(trace.Event{Type: trace.TurnStart})
+	turn := r.event(trace.TurnStart)
 	if r.has(AgentStartMissing) && prompts == nil {
 		return []*trace.Event{turn}
 	}
-	return []*trace.Event{r.events.Of(trace.Event{Type: trace.AgentStart}), turn}
+	return []*trace.Event{r.event(trace.AgentStart), turn}
 }
 
 // toldFirst are the messages that a run begins by telling of: the prompts.
@@ -206,7 +206,7 @@ func (r *run) addBeforeResults(m *trace.Message) {
 // endWhilePreparing tells of a message's end, and prepares its first call while
 // listeners are still busy with that.
 func (r *run) endWhilePreparing(m *trace.Message) (err error) {
-	told := r.rt.Go(func() { err = r.emit(&trace.Event{Type: trace.MessageEnd, Message: m}) })
+	told := r.rt.Go(func() { err = r.emit(r.about(m, trace.MessageEnd)) })
 	if calls := m.ToolCalls(); len(calls) > 0 && m.StopReason == trace.StopToolUse {
 		(&call{run: r, message: m, block: calls[0]}).prepare()
 	}

@@ -151,7 +151,9 @@ func (a *assistant) pass(ev *trace.StreamEvent) error {
 			*a.context.Messages[len(a.context.Messages)-1] = *ev.Partial
 		}
 		a.replaceLast(ev.Partial)
-		return a.emitUpdate(&trace.Event{Type: trace.MessageUpdate, Message: ev.Partial, StreamEvent: ev})
+		update := a.run.about(ev.Partial, trace.MessageUpdate)
+		update.StreamEvent = ev
+		return a.emitUpdate(update)
 	}
 	return nil
 }
@@ -181,14 +183,14 @@ func (a *assistant) finish() (*trace.Message, error) {
 	if a.run.has(PreparedBeforeListeners) {
 		return final, a.run.endWhilePreparing(final)
 	}
-	return final, a.run.emit(a.run.events.Of(trace.Event{Type: trace.MessageEnd, Message: final}))
+	return final, a.run.emit(a.run.about(final, trace.MessageEnd))
 }
 
 func (a *assistant) emitStart(m *trace.Message) error {
 	if a.run.has(MessageStartMissing) && !a.begun {
 		return nil
 	}
-	return a.run.emit(a.run.events.Of(trace.Event{Type: trace.MessageStart, Message: m}))
+	return a.run.emit(a.run.about(m, trace.MessageStart))
 }
 
 func (a *assistant) replaceLast(m *trace.Message) {

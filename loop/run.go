@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +24,7 @@ type run struct {
 	sink    func(*trace.Event) error
 	settled func(err error) // called once, when the run has ended
 	over    bool
-	events  lean.Slab[trace.Event]
+	events  *lean.Slab[trace.Event]
 	notes   notes        // what only defects remember
 	told    declarations // editions with system messages: what the transcript declares
 }
@@ -32,8 +33,22 @@ func newRun(ctx context.Context, rt Runtime, c *Context, config *Config, sink fu
 	return &run{
 		ctx: ctx, rt: rt, is: behaviourOf(config.Edition), config: config,
 		model: config.Model, level: levelOf(config.Level),
-		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled,
+		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled, events: cmp.Or(config.Events, &lean.Slab[trace.Event]{}),
 	}
+}
+
+// event is a new event of that type.
+func (r *run) event(kind string) *trace.Event {
+	ev := r.events.New()
+	ev.Type = kind
+	return ev
+}
+
+// about is a new event of that type that is about a message.
+func (r *run) about(m *trace.Message, kind string) *trace.Event {
+	ev := r.event(kind)
+	ev.Message = m
+	return ev
 }
 
 // usual is room for so many messages as a run usually adds.
@@ -105,11 +120,17 @@ func (r *run) close() error {
 		return nil
 	}
 	aborted := r.aborted()
-	err := r.emit(r.events.Of(trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()}))
+	err := r.emitEnd()
 	if r.has(SecondEndingAfterAbort) && !aborted && r.aborted() {
-		return r.emit(&trace.Event{Type: trace.AgentEnd, Messages: r.toldLast()})
+		return r.emitEnd()
 	}
 	return err
+}
+
+func (r *run) emitEnd() error {
+	ev := r.event(trace.AgentEnd)
+	ev.Messages = r.toldLast()
+	return r.emit(ev)
 }
 
 // add appends to the context and to what the run has added.
@@ -135,10 +156,7 @@ func (r *run) emitAll(events ...*trace.Event) error {
 // emitMessage gives a message that is complete from the start its two events
 // (MSG-1).
 func (r *run) emitMessage(m *trace.Message) error {
-	return r.emitAll(
-		r.events.Of(trace.Event{Type: trace.MessageStart, Message: m}),
-		r.events.Of(trace.Event{Type: trace.MessageEnd, Message: m}),
-	)
+	return r.emitAll(r.about(m, trace.MessageStart), r.about(m, trace.MessageEnd))
 }
 
 // ask calls a hook, a tool or the model. Other tasks go on meanwhile, and a

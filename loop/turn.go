@@ -85,7 +85,7 @@ func (r *run) emitTurnStart() error {
 	if r.has(TurnStartMissing) {
 		return nil
 	}
-	return r.emit(r.events.Of(trace.Event{Type: trace.TurnStart}))
+	return r.emit(r.event(trace.TurnStart))
 }
 
 // betweenTurns is where later editions prepare a turn. As that can take long, it
@@ -217,7 +217,9 @@ func (r *run) emitTurnEnd(t *turn) error {
 	if r.has(AbortTurnEndMissing) && t.message.StopReason == trace.StopAborted {
 		return nil
 	}
-	if err := r.emit(r.events.Of(trace.Event{Type: trace.TurnEnd, Message: t.message, ToolResults: r.turnResults(t)})); err != nil {
+	ev := r.about(t.message, trace.TurnEnd)
+	ev.ToolResults = r.turnResults(t)
+	if err := r.emit(ev); err != nil {
 		return err
 	}
 	return r.tellLateResults()

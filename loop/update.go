@@ -10,7 +10,7 @@ type updates struct {
 	call   *call
 	closed bool
 	tasks  []Task // deliveries that have begun
-	broken error    // a listener's, on one of the updates
+	broken error  // a listener's, on one of the updates
 
 	// What only defects ask for.
 	first   *trace.Result // the first update

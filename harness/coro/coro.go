@@ -23,10 +23,10 @@ import (
 // goroutines at once.
 type Scheduler struct {
 	ready   []*coroutine // tasks that can go on, first come first served
-	head    int     // index of the first of them
+	head    int          // index of the first of them
 	current *coroutine
-	depth   int     // how many tasks are nested in each other's starts
-	live    int     // tasks begun and not ended
+	depth   int          // how many tasks are nested in each other's starts
+	live    int          // tasks begun and not ended
 	idle    []*coroutine // coroutines whose task has ended, for the next one
 	now     time.Time
 	sleeps  []*sleep
@@ -119,6 +119,8 @@ func (s *Scheduler) Live() int { return s.live }
 // may be live.
 func (s *Scheduler) Reset(start time.Time) {
 	s.ready, s.head, s.sleeps, s.now = s.ready[:0], 0, s.sleeps[:0], start
+	s.tasks.Recycle()
+	s.gates.Recycle()
 }
 
 // Close ends the coroutines that are kept for reuse. Tasks that still wait are

@@ -18,8 +18,28 @@ type Driver struct {
 	About harness.SubjectInfo
 	Join  Join
 
-	mu   sync.Mutex
-	free []*session // between two cases: their coroutines and lists are used again
+	mu       sync.Mutex
+	free     []*session // between two cases: their coroutines and lists are used again
+	recycles bool
+	given    []*Driver // by Recycled
+}
+
+// Recycled gives the driver to one goroutine.
+func (d *Driver) Recycled() harness.Recycled {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	own := &Driver{About: d.About, Join: d.Join, recycles: true}
+	d.given = append(d.given, own)
+	return own
+}
+
+// Keep lets what was recorded last hold for good.
+func (d *Driver) Keep() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, s := range d.free {
+		s.surroundings.Keep()
+	}
 }
 
 // Info says what the subject is.
@@ -32,7 +52,10 @@ func (d *Driver) Close() error {
 	for _, s := range d.free {
 		s.sched.Close()
 	}
-	d.free = nil
+	for _, own := range d.given {
+		_ = own.Close()
+	}
+	d.free, d.given = nil, nil
 	return nil
 }
 
@@ -46,6 +69,9 @@ func (d *Driver) session(sc *harness.Scenario) *session {
 		gate := func() harness.Gate { return sched.NewGate() }
 		s := &session{driver: d, sched: sched, surroundings: harness.NewSurroundings(sc, gate)}
 		s.surroundings.Alone()
+		if d.recycles {
+			s.surroundings.Recycle()
+		}
 		return s
 	}
 	s := d.free[n-1]
@@ -95,6 +121,9 @@ func (s *session) Settle(out func(*trace.Entry)) error {
 	return nil
 }
 
+// RecordInto lets everything be noted in a recording at once.
+func (s *session) RecordInto(entries *[]trace.Entry) { s.surroundings.RecordInto(entries) }
+
 // NextWake is the time until the first sleeper wakes.
 func (s *session) NextWake() (time.Duration, bool) { return s.sched.NextWake() }
 
@@ -116,6 +145,7 @@ const closingRounds = 1000
 
 // Close answers what still waits until every task has ended.
 func (s *session) Close() error {
+	s.surroundings.RecordInto(nil) // what follows is no part of the case
 	for range closingRounds {
 		if s.sched.Live() == 0 {
 			s.driver.giveBack(s)

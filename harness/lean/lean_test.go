@@ -33,6 +33,29 @@ func TestListsDoNotGrowIntoEachOther(t *testing.T) {
 	g.Expect(cap(s.List(1000))).To(Equal(1000))
 }
 
+func TestRecycledValuesAreZeroAgain(t *testing.T) {
+	g := NewWithT(t)
+	var s lean.Slab[int]
+	for range 3 {
+		s.Recycle()
+		for range 100 {
+			v := s.New()
+			g.Expect(*v).To(BeZero())
+			*v = 1
+			list := s.List(3)[:3]
+			g.Expect(list).To(Equal([]int{0, 0, 0}))
+			list[0], list[1], list[2] = 1, 2, 3
+		}
+	}
+	g.Expect(testing.AllocsPerRun(10, func() {
+		s.Recycle()
+		for range 100 {
+			s.New()
+			s.List(3)
+		}
+	})).To(BeZero())
+}
+
 func TestMakingIsRare(t *testing.T) {
 	g := NewWithT(t)
 	var s lean.Slab[[4]*int]
