@@ -168,35 +168,40 @@ func (m *Message) ToolCalls() []*Block {
 //	toolResult c1: found it
 //	toolResult c2 error: no such file
 func (m *Message) Tag() string {
-	var b strings.Builder
-	b.WriteString(m.Role)
+	var room [128]byte
+	return string(m.appendTag(room[:0]))
+}
+
+func (m *Message) appendTag(tag []byte) []byte {
+	tag = append(tag, m.Role...)
 	switch m.Role {
 	case RoleAssistant:
-		b.WriteByte(' ')
-		b.WriteString(m.StopReason)
-		b.WriteString(" [")
-		first := true
-		for i := range m.Content.Blocks {
-			if m.Content.Blocks[i].Type != BlockToolCall {
-				continue
-			}
-			if !first {
-				b.WriteByte(' ')
-			}
-			first = false
-			b.WriteString(m.Content.Blocks[i].ID)
-		}
-		b.WriteByte(']')
+		tag = append(tag, ' ')
+		tag = append(tag, m.StopReason...)
+		tag = append(m.appendCallIDs(append(tag, " ["...)), ']')
 	case RoleToolResult:
-		b.WriteByte(' ')
-		b.WriteString(m.ToolCallID)
+		tag = append(tag, ' ')
+		tag = append(tag, m.ToolCallID...)
 		if m.IsError {
-			b.WriteString(" error")
+			tag = append(tag, " error"...)
 		}
 	}
-	b.WriteString(": ")
-	b.WriteString(m.Content.PlainText())
-	return b.String()
+	tag = append(tag, ": "...)
+	return append(tag, m.Content.PlainText()...)
+}
+
+func (m *Message) appendCallIDs(tag []byte) []byte {
+	first := len(tag)
+	for i := range m.Content.Blocks {
+		if m.Content.Blocks[i].Type != BlockToolCall {
+			continue
+		}
+		if len(tag) > first {
+			tag = append(tag, ' ')
+		}
+		tag = append(tag, m.Content.Blocks[i].ID...)
+	}
+	return tag
 }
 
 // Tags are the tags of all messages, in order.
