@@ -81,12 +81,13 @@ func Compare(base, twin *trace.Trace, rules []Rule, opts ...Option) Verdict {
 	j.open(base, opts)
 	other.open(twin, opts)
 	for _, i := range j.plan.applicable {
-		r := &j.rules[i]
-		if r.compare == nil {
-			j.verdict.Rules[i].excuse("evidence: needs no twin")
+		if compare := j.rules[i].compare; compare != nil {
+			before := j.begin(i)
+			compare(&j.h, &other.h, &j.one)
+			j.end(i, before)
 			continue
 		}
-		j.apply(i, func() { r.compare(&j.h, &other.h, &j.one) })
+		j.verdict.Rules[i].excuse("evidence: needs no twin")
 	}
 	return *j.conclude()
 }
@@ -111,12 +112,13 @@ func NewJudge(rules []Rule) *Judge {
 func (j *Judge) Check(tr *trace.Trace, opts ...Option) *Verdict {
 	j.open(tr, opts)
 	for _, i := range j.plan.applicable {
-		r := &j.rules[i]
-		if r.check == nil {
-			j.verdict.Rules[i].excuse("evidence: needs a twin trace")
+		if check := j.rules[i].check; check != nil {
+			before := j.begin(i)
+			check(&j.h, &j.one)
+			j.end(i, before)
 			continue
 		}
-		j.apply(i, func() { r.check(&j.h, &j.one) })
+		j.verdict.Rules[i].excuse("evidence: needs a twin trace")
 	}
 	return j.conclude()
 }
@@ -137,13 +139,15 @@ func (j *Judge) open(tr *trace.Trace, opts []Option) {
 	copy(j.verdict.Rules, j.plan.results)
 }
 
-// apply applies one rule and notes what it says.
-func (j *Judge) apply(i int, rule func()) {
-	result := &j.verdict.Rules[i]
-	before := len(j.one.findings)
-	j.one.rule, j.one.level, j.one.seen, j.one.excused = &j.rules[i], result.Level, 0, 0
-	rule()
-	result.conclude(&j.one, len(j.one.findings)-before)
+// begin is called before a rule is applied, and end after it, with what begin gave:
+// the number of findings.
+func (j *Judge) begin(i int) (findings int) {
+	j.one.rule, j.one.level, j.one.seen, j.one.excused = &j.rules[i], j.verdict.Rules[i].Level, 0, 0
+	return len(j.one.findings)
+}
+
+func (j *Judge) end(i, before int) {
+	j.verdict.Rules[i].conclude(&j.one, len(j.one.findings)-before)
 }
 
 func (j *Judge) conclude() *Verdict {

@@ -167,6 +167,12 @@ type user struct {
 
 type span struct{ from, to int }
 
+// stated is an event that comes with a state.
+type stated struct {
+	entry    int
+	previous int // the one before it in the same run, or none
+}
+
 // history is a trace, indexed once, so that rules need not search it.
 type history struct {
 	tr      *trace.Trace
@@ -174,13 +180,14 @@ type history struct {
 	edition edition.Edition
 	order   int // of the edition
 	form    trace.Form
-	ages    []age // what since has found out
+	ages    []age // what since has found out about it
 	outcome trace.Outcome
 	end     int // entry of the end, or never
 
 	evidence  evidenceSet
 	places    []place
 	events    []int // entries of the events, in order
+	stated    []stated
 	callbacks []callback
 	users     []user
 	runs      []run
@@ -195,8 +202,11 @@ type history struct {
 
 // read takes in a trace, in the place of the one before.
 func (h *history) read(tr *trace.Trace, ed edition.Edition) {
+	if h.edition != ed {
+		h.edition, h.order, h.ages = ed, ed.Order(), h.ages[:0]
+	}
 	*h = history{
-		tr: tr, entries: tr.Entries, edition: ed, order: ed.Order(), form: tr.Header.Form, ages: h.ages[:0],
+		tr: tr, entries: tr.Entries, edition: ed, order: h.order, form: tr.Header.Form, ages: h.ages, stated: h.stated[:0],
 		end: never, outcome: trace.OutcomeTruncated,
 		places: slices.Grow(h.places[:0], len(tr.Entries)), events: h.events[:0], callbacks: h.callbacks[:0], users: h.users[:0],
 		runs: h.runs[:0], turns: h.turns[:0], calls: h.calls[:0], reports: h.reports[:0], updates: h.updates[:0], failed: h.failed[:0],
@@ -208,6 +218,7 @@ func (h *history) read(tr *trace.Trace, ed edition.Edition) {
 	h.gather()
 	h.arrange()
 	h.findFailures()
+	h.findStates()
 }
 
 func (h *history) has(e trace.Evidence) bool { return h.evidence.has(e) }

@@ -224,6 +224,14 @@ type judge struct {
 // broken at the two entries; an entry of none is left out, and one that never
 // came stands for the end of the trace.
 func (j *judge) expect(ok bool, a, b int, message string) {
+	if ok && len(j.h.failed) == 0 {
+		j.seen++ // nearly always
+		return
+	}
+	j.weigh(ok, a, b, message)
+}
+
+func (j *judge) weigh(ok bool, a, b int, message string) {
 	last := len(j.h.entries) - 1
 	a, b = min(a, last), min(b, last)
 	if !j.rule.AfterFailure && j.h.off(max(a, b)) {

@@ -49,71 +49,78 @@ var stateRules = []Rule{
 	},
 }
 
-// states gives each event that has a state, with the one before it in the same
-// run.
-func (h *history) states(yield func(i, previous int, ev *trace.Event, s *trace.State)) {
+func (h *history) findStates() {
 	previous := none
 	for _, i := range h.events {
-		s := h.entries[i].State
-		if s == nil {
+		if h.entries[i].State == nil {
 			continue
 		}
 		if previous != none && h.places[previous].run != h.places[i].run {
 			previous = none
 		}
-		yield(i, previous, h.event(i), s)
+		h.stated = append(h.stated, stated{i, previous})
 		previous = i
 	}
 }
 
+// state is that of an event that comes with one.
+func (h *history) state(i int) *trace.State { return h.entries[i].State }
+
 func state1(h *history, j *judge) {
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		if ev.Message == nil {
-			return
+	for _, at := range h.stated {
+		m := h.event(at.entry).Message
+		if m == nil {
+			continue
 		}
-		switch h.places[i].event {
+		switch h.places[at.entry].event {
 		case messageStart:
-			j.expect(s.Streaming == ev.Message.Role, previous, i, "the state is not reduced before the event is seen: the message is not streaming")
+			j.expect(h.state(at.entry).Streaming == m.Role, at.previous, at.entry, "the state is not reduced before the event is seen: the message is not streaming")
 		case messageEnd:
-			j.expect(hasTag(s.Last, ev.Message), previous, i, "the state is not reduced before the event is seen: the message is not the last of the transcript")
+			j.expect(hasTag(h.state(at.entry).Last, m), at.previous, at.entry, "the state is not reduced before the event is seen: the message is not the last of the transcript")
 		default:
 		}
-	})
+	}
 }
 
 func state2(h *history, j *judge) {
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		switch h.places[i].event {
+	for _, at := range h.stated {
+		switch h.places[at.entry].event {
 		case toolStart:
-			j.expect(slices.Contains(s.Pending, ev.ToolCallID), previous, i, "a call has started and is not pending")
+			j.expect(h.isPending(at.entry), at.previous, at.entry, "a call has started and is not pending")
 		case toolEnd:
-			j.expect(!slices.Contains(s.Pending, ev.ToolCallID), previous, i, "a call has ended and is still pending")
+			j.expect(!h.isPending(at.entry), at.previous, at.entry, "a call has ended and is still pending")
 		default:
 		}
-	})
+	}
+}
+
+// isPending reports whether the call of an event is pending in its state.
+func (h *history) isPending(i int) bool {
+	return slices.Contains(h.state(i).Pending, h.event(i).ToolCallID)
 }
 
 func state3(h *history, j *judge) {
-	var open []string
-	last := int32(none)
-	duplicates := h.hasDuplicates()
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		if h.places[i].run != last {
-			open, last = open[:0], h.places[i].run
+	if h.hasDuplicates() {
+		return
+	}
+	var room [8]string
+	open := room[:0]
+	for _, at := range h.stated {
+		if at.previous == none {
+			open = open[:0]
 		}
-		switch h.places[i].event {
+		id := h.event(at.entry).ToolCallID
+		switch h.places[at.entry].event {
 		case toolStart:
-			open = append(open, ev.ToolCallID)
+			open = append(open, id)
 		case toolEnd:
-			if k := slices.Index(open, ev.ToolCallID); k >= 0 {
+			if k := slices.Index(open, id); k >= 0 {
 				open = slices.Delete(open, k, k+1)
 			}
 		default:
 		}
-		if !duplicates {
-			j.expect(sameSet(open, s.Pending), previous, i, "pendingToolCalls is not the calls that have started and not ended")
-		}
-	})
+		j.expect(sameSet(open, h.state(at.entry).Pending), at.previous, at.entry, "pendingToolCalls is not the calls that have started and not ended")
+	}
 }
 
 // hasDuplicates reports whether two calls of a batch share an id (e5).
@@ -139,54 +146,55 @@ func sameSet(a, b []string) bool {
 }
 
 func state4(h *history, j *judge) {
-	open, last := none, int32(none)
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		if h.places[i].run != last {
-			open, last = none, h.places[i].run
+	open := none
+	for _, at := range h.stated {
+		if at.previous == none {
+			open = none
 		}
-		switch h.places[i].event {
+		switch h.places[at.entry].event {
 		case messageStart:
-			open = i
+			open = at.entry
 		case messageEnd:
 			open = none
 		default:
 		}
-		j.expect((s.Streaming != "") == (open != none), max(previous, open), i, "streamingMessage is not set from message_start to message_end alone")
-	})
+		streaming := h.state(at.entry).Streaming != ""
+		j.expect(streaming == (open != none), max(at.previous, open), at.entry, "streamingMessage is not set from message_start to message_end alone")
+	}
 }
 
 func state5(h *history, j *judge) {
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		if previous == none {
-			return
+	for _, at := range h.stated {
+		if at.previous == none {
+			continue
 		}
-		grown := s.Messages - h.entries[previous].State.Messages
+		grown := h.state(at.entry).Messages - h.state(at.previous).Messages
 		want := 0
-		if h.places[i].event == messageEnd {
+		if h.places[at.entry].event == messageEnd {
 			want = 1
 		}
-		j.expect(grown == want, previous, i, "the transcript does not grow by one message at message_end alone")
-	})
+		j.expect(grown == want, at.previous, at.entry, "the transcript does not grow by one message at message_end alone")
+	}
 }
 
 func state6(h *history, j *judge) {
-	h.states(func(i, previous int, ev *trace.Event, s *trace.State) {
-		switch h.places[i].event {
+	for _, at := range h.stated {
+		switch h.places[at.entry].event {
 		case agentStart:
-			j.expect(s.Error == "", previous, i, "a run begins with the error of an earlier one")
+			j.expect(h.state(at.entry).Error == "", at.previous, at.entry, "a run begins with the error of an earlier one")
 		case turnEnd:
-			if m := ev.Message; m != nil && m.Role == trace.RoleAssistant && m.ErrorMessage != "" {
-				j.expect(s.Error == m.ErrorMessage, previous, i, "errorMessage is not that of the turn's message")
+			if m := h.event(at.entry).Message; m != nil && m.Role == trace.RoleAssistant && m.ErrorMessage != "" {
+				j.expect(h.state(at.entry).Error == m.ErrorMessage, at.previous, at.entry, "errorMessage is not that of the turn's message")
 			}
 		default:
 		}
-	})
+	}
 }
 
 func state7(h *history, j *judge) {
-	h.states(func(i, previous int, _ *trace.Event, s *trace.State) {
-		j.expect(s.IsStreaming, previous, i, "isStreaming is false during a run")
-	})
+	for _, at := range h.stated {
+		j.expect(h.state(at.entry).IsStreaming, at.previous, at.entry, "isStreaming is false during a run")
+	}
 }
 
 func state8(h *history, j *judge) {
