@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -92,7 +91,7 @@ var (
 func NewAgent(o Options) *Agent {
 	a := &Agent{
 		rt: o.Runtime, is: behaviourOf(o.Edition), stream: o.Stream, hooks: o.Hooks, polled: o.Polled,
-		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, events: cmp.Or(o.Events, &lean.Slab[trace.Event]{}), defects: o.Defects,
+		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, events: o.Events, defects: o.Defects,
 		steering: queue{mode: o.SteeringMode}, followUps: queue{mode: o.FollowUpMode},
 	}
 	if a.rt == nil {

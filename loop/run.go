@@ -1,7 +1,6 @@
 package loop
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,11 +29,15 @@ type run struct {
 }
 
 func newRun(ctx context.Context, rt Runtime, c *Context, config *Config, sink func(*trace.Event) error, settled func(error)) *run {
-	return &run{
+	r := &run{
 		ctx: ctx, rt: rt, is: behaviourOf(config.Edition), config: config,
 		model: config.Model, level: levelOf(config.Level),
-		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled, events: cmp.Or(config.Events, &lean.Slab[trace.Event]{}),
+		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled, events: config.Events,
 	}
+	if r.events == nil {
+		r.events = &lean.Slab[trace.Event]{}
+	}
+	return r
 }
 
 // event is a new event of that type.
@@ -140,8 +143,9 @@ func (r *run) add(messages ...*trace.Message) {
 }
 
 // emit hands over one event and waits until it has been dealt with (LIS-6).
-func (r *run) emit(ev *trace.Event) error {
-	return guard(func() error { return r.sink(ev) })
+func (r *run) emit(ev *trace.Event) (err error) {
+	defer recovered(&err)
+	return r.sink(ev)
 }
 
 func (r *run) emitAll(events ...*trace.Event) error {

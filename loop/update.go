@@ -9,8 +9,9 @@ import "github.com/pi-conform/pi-conform/harness/trace"
 type updates struct {
 	call   *call
 	closed bool
-	tasks  []Task // deliveries that have begun
-	broken error  // a listener's, on one of the updates
+	tasks  []Task  // deliveries that have begun
+	room   [2]Task // for tasks
+	broken error   // a listener's, on one of the updates
 
 	// What only defects ask for.
 	first   *trace.Result // the first update
@@ -41,6 +42,9 @@ func (u *updates) deliver(partial *trace.Result) {
 		}
 		u.telling--
 	})
+	if u.tasks == nil {
+		u.tasks = u.room[:0]
+	}
 	u.tasks = append(u.tasks, task)
 }
 

@@ -80,7 +80,12 @@ type Step struct {
 
 // Message is the assistant message that the turn makes.
 func (t *Turn) Message() *trace.Message {
-	m := &trace.Message{
+	m := t.message()
+	return &m
+}
+
+func (t *Turn) message() trace.Message {
+	return trace.Message{
 		Role:         trace.RoleAssistant,
 		Content:      trace.Content{Blocks: t.blocks()},
 		API:          "scripted",
@@ -90,7 +95,6 @@ func (t *Turn) Message() *trace.Message {
 		ErrorMessage: t.Error,
 		Usage:        t.Usage,
 	}
-	return m
 }
 
 // StopReason is the stop reason of the turn, with its default.
@@ -133,11 +137,13 @@ func (t *Turn) Plan() []Step {
 	if t.End == EndRefuses {
 		return []Step{{Throws: true, Throw: t.Throw}}
 	}
-	final := t.Message()
-	steps := t.opening(final)
+	p := &plan{}
+	p.final = t.message()
+	final := &p.final
+	steps := t.opening(p)
 	switch t.End {
 	case EndDone, EndRefuses:
-		last := Step{Event: ending(final)}
+		last := Step{Event: p.ending()}
 		if t.Result != "" {
 			last.Final = withText(final, t.Result)
 		}
@@ -155,23 +161,33 @@ func (t *Turn) Plan() []Step {
 	return steps
 }
 
-func ending(final *trace.Message) *trace.StreamEvent {
-	if final.StopReason == trace.StopError || final.StopReason == trace.StopAborted {
-		return &trace.StreamEvent{Type: trace.StreamError, Reason: final.StopReason, Error: final}
+// plan is what nearly every plan consists of, in one piece.
+type plan struct {
+	final, empty trace.Message
+	start, end   trace.StreamEvent
+	steps        [2]Step
+}
+
+func (p *plan) ending() *trace.StreamEvent {
+	p.end = trace.StreamEvent{Type: trace.StreamDone, Reason: p.final.StopReason, Message: &p.final}
+	if p.final.StopReason == trace.StopError || p.final.StopReason == trace.StopAborted {
+		p.end = trace.StreamEvent{Type: trace.StreamError, Reason: p.final.StopReason, Error: &p.final}
 	}
-	return &trace.StreamEvent{Type: trace.StreamDone, Reason: final.StopReason, Message: final}
+	return &p.end
 }
 
 // opening are the events before the one that ends the stream.
-func (t *Turn) opening(final *trace.Message) []Step {
+func (t *Turn) opening(p *plan) []Step {
 	if t.Stream == StreamBare {
 		return nil
 	}
-	empty := partial(final, nil)
-	start := Step{Event: &trace.StreamEvent{Type: trace.StreamStart, Partial: empty}}
+	final, empty := &p.final, &p.empty
+	*empty = partial(final, nil)
+	p.start = trace.StreamEvent{Type: trace.StreamStart, Partial: empty}
+	start := Step{Event: &p.start}
 	switch t.Stream {
 	case StreamShort, StreamBare:
-		return append(make([]Step, 0, 2), start)
+		return append(p.steps[:0], start)
 	case StreamTwice:
 		return []Step{start, start}
 	case StreamOdd:
@@ -194,8 +210,9 @@ func deltas(final *trace.Message) []Step {
 	add := func(e trace.StreamEvent) { steps = append(steps, Step{Event: &e}) }
 	for i, block := range final.Content.Blocks {
 		before := final.Content.Blocks[:i]
-		open := partial(final, append(before[:i:i], emptied(block)))
-		full := partial(final, final.Content.Blocks[:i+1])
+		open, full := new(trace.Message), new(trace.Message)
+		*open = partial(final, append(before[:i:i], emptied(block)))
+		*full = partial(final, final.Content.Blocks[:i+1])
 		switch block.Type {
 		case trace.BlockText:
 			add(trace.StreamEvent{Type: trace.StreamTextStart, ContentIndex: &i, Partial: open})
@@ -225,12 +242,12 @@ func emptied(b trace.Block) trace.Block {
 
 // partial is the message as far as it has come: these blocks, no stop reason
 // that means anything yet.
-func partial(final *trace.Message, blocks []trace.Block) *trace.Message {
+func partial(final *trace.Message, blocks []trace.Block) trace.Message {
 	m := *final
 	m.StopReason = trace.StopStop
 	m.ErrorMessage = ""
 	m.Content = trace.Content{Blocks: append([]trace.Block{}, blocks...)}
-	return &m
+	return m
 }
 
 // withText is the message with its text replaced, or with a text block added if

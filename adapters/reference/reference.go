@@ -216,12 +216,21 @@ func given(ctx context.Context) *bool {
 func (j *joint) stream(ctx context.Context, r *loop.Request) (loop.Stream, error) {
 	payload := &trace.Payload{
 		Model: r.Model.ID, Level: r.Level, Key: r.Key, SystemPrompt: r.SystemPrompt,
-		Messages: trace.Tags(r.Messages), Signal: given(ctx),
-	}
-	for _, t := range r.Tools {
-		payload.Tools = append(payload.Tools, t.Name)
+		Tools: namesOf(r.Tools), Messages: trace.Tags(r.Messages), Signal: given(ctx),
 	}
 	return j.s.Model(ctx, payload)
+}
+
+// namesOf are the names of the tools; nil if there are none.
+func namesOf(tools []*loop.Tool) []string {
+	if len(tools) == 0 {
+		return nil
+	}
+	names := make([]string, len(tools))
+	for i, t := range tools {
+		names[i] = t.Name
+	}
+	return names
 }
 
 // hooks are those that the scenario configures.
