@@ -12,11 +12,14 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/pi-conform/pi-conform/adapters"
 	"github.com/pi-conform/pi-conform/adapters/reference"
 	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/fuzz"
 	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/protocol"
 	"github.com/pi-conform/pi-conform/harness/subject"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -43,7 +46,49 @@ func BenchmarkCompare(b *testing.B) {
 	b.ReportMetric(usual, "fast-check-cases/cpu-s")
 	b.ReportMetric(process/usual, "stdio/fast-check")
 	b.ReportMetric(inProcess/usual, "reference/fast-check")
+	b.ReportMetric(twoJobs(b), "two-jobs/one")
+	schedules, cpu := exhaustSmall(b)
+	b.ReportMetric(schedules, "exhausted-schedules")
+	b.ReportMetric(cpu, "exhausting-cpu-s")
 	b.ReportMetric(0, "ns/op")
+}
+
+// twoJobs is how many times as many runs two jobs do in the same time as one.
+func twoJobs(b *testing.B) float64 {
+	b.Helper()
+	spent := func(jobs int) time.Duration {
+		began := time.Now()
+		o := fuzz.Options{Runs: 20_000, Jobs: jobs, Policy: harness.PolicySpec{Kind: harness.PolicyRandom}, Scenario: threeTools()}
+		if _, err := fuzz.Explore(context.Background(), reference.New(), o); err != nil {
+			b.Fatal(err)
+		}
+		return time.Since(began)
+	}
+	spent(1) // warm
+	best := 0.0
+	for range 3 {
+		best = max(best, float64(spent(1))/float64(spent(2)))
+	}
+	return best
+}
+
+// exhaustSmall goes through all schedules of twenty small scenarios, with all rules,
+// and tells the CPU seconds that it takes.
+func exhaustSmall(b *testing.B) (schedules, cpu float64) {
+	b.Helper()
+	before := cpuSeconds()
+	for seed := range uint64(20) {
+		size := fuzz.Wide()
+		size.Turns, size.Calls, size.Updates, size.Prompts = 1, 2, 1, 1
+		sc := fuzz.Scenario(fuzz.NewSeeded(seed), edition.Default, size)
+		o := fuzz.Options{Runs: 2_000, Policy: harness.PolicySpec{Kind: harness.PolicyExhaustive}, Scenario: sc}
+		r, err := fuzz.Explore(context.Background(), reference.New(), o)
+		if err != nil {
+			b.Fatal(err)
+		}
+		schedules += float64(r.Runs)
+	}
+	return schedules, cpuSeconds() - before
 }
 
 // fastCheck installs fast-check beside nothing else and lets the same Node run it.
