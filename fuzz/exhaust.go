@@ -54,7 +54,7 @@ func (x *explorer) exhaustDrawn(ctx context.Context, share int) error {
 		n := max(1, min(scenariosRound, budget/(2*limit)))
 		tallies := make([][]*tally, n)
 		err := x.each(n, func(k int) error {
-			sc := Scenario(NewSeeded(x.seedOf(streamSmall, i+k)), x.o.Edition, small(x.o.Size))
+			sc := x.scenario(NewSeeded(x.seedOf(streamSmall, i+k)), small(x.o.Size))
 			tallies[k] = x.exhaust(ctx, sc, min(limit, budget), 1)
 			return nil
 		})

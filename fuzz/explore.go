@@ -15,14 +15,16 @@ import (
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
-// Options say how a subject is explored. The zero value is a thousand runs of the
-// automatic mixture in the default edition, judged by all rules.
+// Options say how a subject is explored. The zero value is two thousand runs of the
+// automatic mixture in the default edition, judged by all MUST rules.
 type Options struct {
 	Edition edition.Edition
-	Rules   []conformance.Rule // nil means all
-	// Size of the scenarios that are drawn; the zero value means [Wide].
+	Rules   []conformance.Rule // nil means those of the level MUST
+	// Size of the scenarios that are drawn; the zero value means [Everything]. Hooks
+	// and forms that the subject has not declared are left out in any case.
 	Size Size
 	// Policy by which they are run; the zero value means auto: small scenarios are
 	// exhausted, those that are too big within rising departures from the default
@@ -30,7 +32,7 @@ type Options struct {
 	Policy harness.PolicySpec
 	Seed   uint64
 	// Runs and Time bound the exploration; 0 means no bound, and if both are 0 there
-	// are a thousand runs. Shrinking comes on top.
+	// are two thousand runs. Shrinking comes on top.
 	Runs int
 	Time time.Duration
 	// Jobs are the cases that are run at a time; at least 1. With the same seed and
@@ -72,7 +74,7 @@ type Progress struct {
 }
 
 const (
-	defaultRuns       = 1000
+	defaultRuns       = 2000
 	defaultShrinkRuns = 2000
 	// exhaustLimit is the number of schedules up to which a given scenario is
 	// exhausted.
@@ -105,6 +107,7 @@ func Explore(ctx context.Context, subject harness.Driver, o Options) (*Result, e
 
 type explorer struct {
 	o       Options
+	able    able
 	court   court
 	began   time.Time
 	runs    atomic.Int64
@@ -120,11 +123,14 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 		o.Edition = edition.Default
 	}
 	if o.Rules == nil {
-		o.Rules = conformance.Catalogue()
+		o.Rules = mustRules(o.Edition)
 	}
 	if o.Size == (Size{}) {
-		o.Size = Wide()
+		o.Size = Everything()
 	}
+	able := ableTo(subject.Info())
+	o.Size.Loop = o.Size.Loop && able.form(trace.FormLoop)
+	o.Size.Stream = o.Size.Stream && able.form(trace.FormStream)
 	if o.Policy.Kind == "" {
 		o.Policy.Kind = harness.PolicyAuto
 	}
@@ -137,13 +143,17 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 	o.Jobs = max(o.Jobs, 1)
 	o.ShrinkRuns = cmp.Or(o.ShrinkRuns, defaultShrinkRuns)
 	return &explorer{
-		o: o, began: time.Now(), seen: newNovelty(),
+		o: o, able: able, began: time.Now(), seen: newNovelty(),
 		court: court{
 			driver: subject, oracle: o.Oracle, differential: o.Differential && o.Oracle != nil,
 			rules: o.Rules, limits: o.Limits,
 		},
 		result: &Result{Seed: o.Seed, Policy: o.Policy},
 	}
+}
+
+func mustRules(e edition.Edition) []conformance.Rule {
+	return slices.DeleteFunc(conformance.Catalogue(), func(r conformance.Rule) bool { return r.LevelIn(e) != conformance.Must })
 }
 
 func (x *explorer) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
@@ -354,6 +364,7 @@ func (x *explorer) saved(ctx context.Context) error {
 }
 
 func (x *explorer) savedCase(ctx context.Context, c *harness.CaseFile) error {
+	c.Case.Scenario.Keep = true
 	out, err := x.run(ctx, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
 	if err != nil {
 		return fmt.Errorf("saved case %s: %w", c.Name, err)

@@ -42,13 +42,6 @@ func broken(rec *harness.Recording, e edition.Edition) *conformance.Finding {
 	return nil
 }
 
-// everything is every feature that can be drawn.
-func everything() fuzz.Size {
-	size := fuzz.Wide()
-	size.Faults, size.Throws, size.Duplicates = true, true, true
-	return size
-}
-
 // FuzzLoop looks for a tape whose case the reference gets wrong. It is a target
 // for coverage-guided fuzzing: go test -fuzz FuzzLoop ./fuzz.
 func FuzzLoop(f *testing.F) {
@@ -64,7 +57,7 @@ func FuzzLoop(f *testing.F) {
 	driver := reference.New()
 	f.Fuzz(func(t *testing.T, tape []byte) {
 		for _, e := range edition.Known() {
-			sc, policy := fuzz.Decode(tape, e, everything())
+			sc, policy := fuzz.Decode(tape, e, fuzz.Everything())
 			rec, err := harness.Run(context.Background(), driver, sc, policy, harness.Limits{Steps: 2000})
 			if err != nil {
 				t.Fatal(err)

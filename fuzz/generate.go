@@ -12,6 +12,7 @@ package fuzz
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 
 	"github.com/pi-conform/pi-conform/harness"
@@ -35,9 +36,12 @@ type Size struct {
 	Length    bool // turns cut off by the token limit
 	Errors    bool // tools and hooks that fail, unknown tools, invalid arguments
 	// Rare is what few cases need: listeners that come and go, reset and clearQueue,
-	// callbacks that abort, prompts of several messages, a transcript to begin with,
-	// results without content.
+	// callbacks that abort, prompts of several messages or with images, a transcript
+	// to begin with, results without content, turns of nothing but thinking.
 	Rare bool
+	// Loop and Stream let a scenario be about the bare loop instead of an agent: with
+	// a sink that it waits for, and as a plain stream of events.
+	Loop, Stream bool
 	// Faults lets streams fail outside the protocol (edge e11), where a loop
 	// promises less.
 	Faults bool
@@ -63,6 +67,13 @@ func Wide() Size {
 	return s
 }
 
+// Everything is everything that there is.
+func Everything() Size {
+	s := Wide()
+	s.Loop, s.Stream, s.Faults, s.Throws, s.Duplicates = true, true, true, true, true
+	return s
+}
+
 // Scenario draws a scenario for an edition. Each feature is switched on or off
 // for the whole scenario first, so that rare combinations are not drowned by
 // everything happening at once.
@@ -72,6 +83,7 @@ func Scenario(c Chooser, e edition.Edition, size Size) *harness.Scenario {
 		sc: &harness.Scenario{Edition: e, Calls: map[string]harness.ToolScript{}, Hooks: map[string]harness.HookScript{}},
 	}
 	g.switchOff()
+	g.form()
 	g.config()
 	for range 1 + g.upTo("turns", size.Turns) {
 		g.turn()
@@ -115,13 +127,37 @@ func (g *generator) switchOff() {
 		{"length", &g.size.Length},
 		{"errors", &g.size.Errors},
 		{"rare", &g.size.Rare},
+	} {
+		if *f.on {
+			*f.on = g.one(f.label, 2)
+		}
+	}
+	// An edge takes most rules out of what follows it, so most scenarios have none.
+	for _, f := range []struct {
+		label string
+		on    *bool
+	}{
 		{"faults", &g.size.Faults},
 		{"throws", &g.size.Throws},
 		{"duplicates", &g.size.Duplicates},
 	} {
 		if *f.on {
-			*f.on = g.one(f.label, 2)
+			*f.on = g.one(f.label, 4)
 		}
+	}
+}
+
+// form draws in which form the loop is run: mostly as an agent, which has most to
+// be wrong.
+func (g *generator) form() {
+	switch {
+	case g.size.Loop && g.one("loop form", 4):
+		g.sc.Form = trace.FormLoop
+	case g.size.Stream && g.one("stream form", 6):
+		g.sc.Form = trace.FormStream
+		// A reader of the plain stream that fails sees no further events, so nothing
+		// tells which texts of later requests the loop worded itself.
+		g.size.Throws = false
 	}
 }
 
@@ -146,7 +182,14 @@ func (g *generator) config() {
 	if g.one("follow-up mode", 2) {
 		cfg.FollowUpMode = "all"
 	}
+	if g.bare() && g.one("configured key", 2) {
+		cfg.APIKey = "configured"
+	}
+	g.sc.Keep = g.one("kept", 4)
 }
+
+// bare reports whether the loop is run without an agent around it.
+func (g *generator) bare() bool { return g.sc.Form == trace.FormLoop || g.sc.Form == trace.FormStream }
 
 func (g *generator) turn() {
 	t := scriptedmodel.Turn{Gate: g.one("gated model", 2)}
@@ -282,23 +325,47 @@ func (g *generator) hooks() {
 		prepare.Gate = false
 		g.sc.Hooks[trace.HookPrepareArguments] = prepare
 	}
+	g.requestHooks()
+	g.turnHooks()
+}
+
+// requestHooks draws the hooks on the way to the model. One that throws fails the
+// run outside the protocol.
+func (g *generator) requestHooks() {
 	if g.one("transformContext", 4) {
-		g.sc.Hooks[trace.HookTransformContext] = harness.HookScript{Gate: g.one("gated", 3)}
+		g.sc.Hooks[trace.HookTransformContext] = g.requestHook("transform", trace.HookAnswer{Drop: 1, Append: []*trace.Message{said("only for you")}})
 	}
 	if g.one("convertToLlm", 4) {
-		g.sc.Hooks[trace.HookConvertToLlm] = harness.HookScript{Gate: g.one("gated", 3)}
+		g.sc.Hooks[trace.HookConvertToLlm] = g.requestHook("convert", trace.HookAnswer{Without: []string{trace.RoleToolResult}})
 	}
 	if g.one("getApiKey", 4) {
-		g.sc.Hooks[trace.HookGetAPIKey] = harness.HookScript{Else: harness.HookReply{Value: trace.HookAnswer{Key: "k"}}}
+		key := []string{"k", ""}[g.c.Choose("key", 2)]
+		g.sc.Hooks[trace.HookGetAPIKey] = harness.HookScript{Else: harness.HookReply{Value: trace.HookAnswer{Key: key}}}
 	}
-	g.turnHooks()
+}
+
+// requestHook is a hook that changes nothing, or one request, or all, or fails.
+func (g *generator) requestHook(label string, change trace.HookAnswer) harness.HookScript {
+	h := harness.HookScript{Gate: g.one("gated "+label, 3)}
+	reply := harness.HookReply{Value: change}
+	if g.size.Faults && g.one(label+" throws", 3) {
+		message := label + " failed"
+		reply = harness.HookReply{Throw: &message}
+	}
+	switch g.c.Choose(label, 4) {
+	case 2:
+		h.Answers = map[string]harness.HookReply{strconv.Itoa(g.c.Choose(label+" at", 2)): reply}
+	case 3:
+		h.Else = reply
+	}
+	return h
 }
 
 // turnHooks draws the hooks around a turn's end, as the edition has them.
 func (g *generator) turnHooks() {
 	if g.one("prepareNextTurn", 3) {
 		g.sc.Hooks[trace.HookPrepareNextTurn] = harness.HookScript{
-			Gate:    g.one("gated", 2),
+			Gate:    g.one("gated prepareNextTurn", 2),
 			Answers: map[string]harness.HookReply{"0": {Value: g.nextTurn()}},
 		}
 	}
@@ -306,7 +373,7 @@ func (g *generator) turnHooks() {
 		if g.one("shouldStopAfterTurn", 3) {
 			stop := strconv.Itoa(g.c.Choose("stop after", 3))
 			g.sc.Hooks[trace.HookShouldStopAfterTurn] = harness.HookScript{
-				Gate:    g.one("gated", 2),
+				Gate:    g.one("gated shouldStop", 2),
 				Answers: map[string]harness.HookReply{stop: {Value: trace.HookAnswer{Stop: true}}},
 			}
 		}
@@ -315,12 +382,15 @@ func (g *generator) turnHooks() {
 	if g.one("finishTurn", 3) {
 		action := []string{"", "end", "continue"}[g.c.Choose("action", 3)]
 		g.sc.Hooks[trace.HookFinishTurn] = harness.HookScript{
-			Gate:    g.one("gated", 2),
+			Gate:    g.one("gated finishTurn", 2),
 			Answers: map[string]harness.HookReply{strconv.Itoa(g.c.Choose("act after", 2)): {Value: trace.HookAnswer{Action: action}}},
 		}
 	}
 	if g.one("prepareRequest", 3) {
-		g.sc.Hooks[trace.HookPrepareRequest] = harness.HookScript{Gate: g.one("gated", 2)}
+		g.sc.Hooks[trace.HookPrepareRequest] = harness.HookScript{
+			Gate:    g.one("gated prepareRequest", 2),
+			Answers: map[string]harness.HookReply{strconv.Itoa(g.c.Choose("prepare request", 2)): {Value: g.nextTurn()}},
+		}
 	}
 }
 
@@ -404,7 +474,7 @@ func (g *generator) fails(what string) harness.HookReply {
 var deliveries = []string{
 	trace.ToolExecutionUpdate, trace.ToolExecutionEnd, trace.ToolExecutionStart, trace.MessageEnd + "/assistant",
 	trace.MessageEnd + "/toolResult", trace.TurnEnd, trace.AgentEnd, trace.MessageStart + "/assistant", trace.TurnStart,
-	trace.AgentStart, trace.MessageUpdate, trace.MessageEnd + "/user",
+	trace.AgentStart, trace.MessageUpdate, trace.MessageEnd + "/user", trace.AgentEnd,
 }
 
 func (g *generator) listeners() {
@@ -456,9 +526,9 @@ func (g *generator) user() {
 func (g *generator) rare() {
 	changes := []func(){
 		g.comeAndGo, g.forget, g.abortingTool, g.abortingHook, g.manyMessages, g.begun, g.oddResult, g.repaired, g.shared,
-		g.comeAndGo, g.failingListener,
+		g.comeAndGo, g.failingListener, g.pictured, g.speechless, g.misleading,
 	}
-	for range 1 + g.upTo("rare changes", 1) {
+	for range 1 + g.upTo("rare changes", 2) {
 		changes[g.c.Choose("rare", len(changes))]()
 	}
 }
@@ -500,17 +570,21 @@ func (g *generator) forget() {
 	g.sc.User = append(g.sc.User, a)
 }
 
+// someScript gives the script of one of the calls; false if there is none.
+func (g *generator) someScript() (id string, script harness.ToolScript, ok bool) {
+	if len(g.ids) == 0 {
+		return "", script, false
+	}
+	id = g.ids[g.c.Choose("which call", len(g.ids))]
+	script, ok = g.sc.Calls[id]
+	return id, script, ok
+}
+
 // abortingTool lets a tool abort the run by itself.
 func (g *generator) abortingTool() {
-	if len(g.ids) == 0 {
-		return
+	if id, script, ok := g.someScript(); ok {
+		g.sc.Calls[id] = harness.ToolScript{Sync: script.Sync, Return: script.Return, Throw: script.Throw, Abort: true}
 	}
-	id := g.ids[g.c.Choose("which call", len(g.ids))]
-	script, ok := g.sc.Calls[id]
-	if !ok {
-		return
-	}
-	g.sc.Calls[id] = harness.ToolScript{Sync: script.Sync, Return: script.Return, Throw: script.Throw, Abort: true}
 }
 
 // abortingHook lets a hook that belongs to calls abort the run by itself.
@@ -545,6 +619,56 @@ func (g *generator) begun() {
 	answer := scriptedmodel.Turn{Text: "hello"}
 	g.sc.Config.Messages = []*trace.Message{said("hi"), answer.Message()}
 	g.sc.Config.Level = []string{"", "low"}[g.c.Choose("level", 2)]
+	if g.one("continued", 2) {
+		g.continued()
+	}
+}
+
+// continued lets the user go on with the transcript instead of a prompt, after what
+// was typed meanwhile or, if the last word is the user's, without it.
+func (g *generator) continued() {
+	goOn := []harness.UserAction{{Kind: harness.UserContinue}}
+	switch g.c.Choose("go on after", 4) {
+	case 0:
+		g.sc.Config.Messages = g.sc.Config.Messages[:1]
+	case 1, 2:
+		goOn = append(queued(harness.UserSteer), goOn...)
+	case 3:
+		goOn = append(queued(harness.UserFollowUp), goOn...)
+	}
+	g.sc.User = append(goOn, slices.DeleteFunc(g.sc.User, func(a harness.UserAction) bool {
+		return a.Kind == harness.UserPrompt || a.Kind == goOn[0].Kind
+	})...)
+}
+
+func queued(kind harness.UserKind) []harness.UserAction {
+	text := func(s string) harness.UserAction { return harness.UserAction{Kind: kind, Answer: trace.Answer{Text: s}} }
+	return []harness.UserAction{text("one more thing"), text("and another")}
+}
+
+// pictured puts images into a prompt.
+func (g *generator) pictured() {
+	for i := range g.sc.User {
+		if a := &g.sc.User[i].Answer; g.sc.User[i].Kind == harness.UserPrompt && a.Messages == nil {
+			a.Images = []trace.Block{{Type: trace.BlockImage, Data: "Y2F0", MimeType: "image/png"}}
+			return
+		}
+	}
+}
+
+// speechless ends the script with a turn of nothing but thinking.
+func (g *generator) speechless() {
+	g.sc.Model = append(g.sc.Model, scriptedmodel.Turn{Thinking: "nothing to say", Gate: g.one("gated thinking", 2)})
+}
+
+// misleading lets a turn with calls say that it just stopped.
+func (g *generator) misleading() {
+	for i := range g.sc.Model {
+		if t := &g.sc.Model[i]; len(t.Calls) > 0 && t.Stop == "" {
+			t.Stop = trace.StopStop
+			return
+		}
+	}
 }
 
 func said(text string) *trace.Message {
@@ -553,11 +677,7 @@ func said(text string) *trace.Message {
 
 // oddResult lets a tool say that it failed, or say nothing.
 func (g *generator) oddResult() {
-	if len(g.ids) == 0 {
-		return
-	}
-	id := g.ids[g.c.Choose("which call", len(g.ids))]
-	script, ok := g.sc.Calls[id]
+	id, script, ok := g.someScript()
 	if !ok {
 		return
 	}

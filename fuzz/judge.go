@@ -43,26 +43,38 @@ func (c *court) record(ctx context.Context, sc *harness.Scenario, p harness.Poli
 	return harness.RunPredicted(ctx, c.driver, c.oracle, sc, p, c.limits)
 }
 
-// judge says what is wrong with a recording; nil if nothing is. A broken rule
-// comes first, then how the recording ended, then what the oracle says.
+// judge says what is wrong with a recording; nil if nothing is. A broken MUST rule
+// comes first, then how the recording ended, then what the oracle says, and last a
+// broken rule of a lower level.
 func (c *court) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
 	v := conformance.Check(rec.Trace, c.rules, conformance.InEdition(sc.Edition))
-	if f := v.First(); f != nil && f.Level == conformance.Must {
-		return &wrong{kind: f.Rule, level: f.Level, message: f.Message, entries: f.Entries}, nil
+	first := v.First()
+	if first != nil && first.Level == conformance.Must {
+		return ruleBroken(first), nil
 	}
 	last := len(rec.Trace.Entries) - 1
 	end := &rec.Trace.Entries[last]
 	if end.Outcome != trace.OutcomeComplete && end.Outcome != trace.OutcomeDeadlock {
 		return &wrong{kind: string(end.Outcome), message: end.Message, entries: []int{last}}, nil
 	}
+	if w, err := c.compare(ctx, sc, rec); w != nil || err != nil {
+		return w, err
+	}
+	if first != nil {
+		return ruleBroken(first), nil
+	}
+	return nil, nil
+}
+
+func ruleBroken(f *conformance.Finding) *wrong {
+	return &wrong{kind: f.Rule, level: f.Level, message: f.Message, entries: f.Entries}
+}
+
+// compare says where the subject parts from the oracle, if that matters.
+func (c *court) compare(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
 	if !c.differential {
 		return nil, nil
 	}
-	return c.compare(ctx, sc, rec)
-}
-
-// compare says where the subject parts from the oracle.
-func (c *court) compare(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
 	want, err := harness.RunCase(ctx, c.oracle, harness.Case{Scenario: sc, Schedule: rec.Schedule}, c.limits)
 	if err != nil {
 		return nil, err

@@ -70,7 +70,9 @@ func (c *court) minimise(ctx context.Context, first harness.Case, kind string, b
 	return &m.best
 }
 
-// try runs a case; nil if the thing is not wrong with it.
+// try runs a case; nil if the thing is not wrong with it. Labels that were skipped
+// are left out if it stays wrong without them: while they waited they held back the
+// others that are named.
 func (m *minimiser) try(ctx context.Context, c harness.Case) *Shrunk {
 	replay := harness.NewReplay(c.Schedule)
 	s := m.run(ctx, c.Scenario, replay)
@@ -78,17 +80,27 @@ func (m *minimiser) try(ctx context.Context, c harness.Case) *Shrunk {
 		return nil
 	}
 	if skipped := replay.Skipped(); len(skipped) > 0 {
-		c.Schedule = slices.DeleteFunc(slices.Clone(c.Schedule), func(label string) bool {
-			i := slices.Index(skipped, label)
-			if i >= 0 {
-				skipped = slices.Delete(skipped, i, i+1)
-			}
-			return i >= 0
-		})
+		c.Schedule = less(c.Schedule, skipped)
+		if fewer := m.try(ctx, c); fewer != nil {
+			return fewer
+		}
+		return s // with the whole schedule, in which nothing is skipped
 	}
 	s.Case.Schedule = c.Schedule
 	s.Cost.Labels = len(c.Schedule)
 	return s
+}
+
+// less are the labels without those that were skipped.
+func less(labels, skipped []string) []string {
+	left := slices.Clone(skipped)
+	return slices.DeleteFunc(slices.Clone(labels), func(label string) bool {
+		i := slices.Index(left, label)
+		if i >= 0 {
+			left = slices.Delete(left, i, i+1)
+		}
+		return i >= 0
+	})
 }
 
 func (m *minimiser) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) *Shrunk {

@@ -83,8 +83,8 @@ var _ = Describe("a scenario", func() {
 			g := NewWithT(t)
 			seed := rapid.Uint64().Draw(t, "seed")
 			e := rapid.SampledFrom(edition.Known()).Draw(t, "edition")
-			sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, everything())
-			g.Expect(fuzz.Scenario(fuzz.NewSeeded(seed), e, everything())).To(Equal(sc))
+			sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, fuzz.Everything())
+			g.Expect(fuzz.Scenario(fuzz.NewSeeded(seed), e, fuzz.Everything())).To(Equal(sc))
 			rec, err := harness.Run(context.Background(), reference.New(), sc, harness.First{}, harness.Limits{Steps: 2000})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(rec.Trace.Entries[len(rec.Trace.Entries)-1].Outcome).To(Equal(trace.OutcomeComplete))
@@ -94,7 +94,7 @@ var _ = Describe("a scenario", func() {
 	It("can be written to a case file and read again", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g := NewWithT(t)
-			sc := fuzz.Scenario(drawn{t}, edition.Default, everything())
+			sc := fuzz.Scenario(drawn{t}, edition.Default, fuzz.Everything())
 			before, err := harness.Run(context.Background(), reference.New(), sc, harness.First{}, harness.Limits{})
 			g.Expect(err).NotTo(HaveOccurred())
 			text := harness.FormatCase(&harness.CaseFile{Case: harness.Case{Scenario: sc}})
@@ -113,10 +113,10 @@ var _ = Describe("every tape", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {
 			g := NewWithT(t)
 			tape := rapid.SliceOfN(rapid.Byte(), 0, 200).Draw(t, "tape")
-			sc, policy := fuzz.Decode(tape, edition.Default, everything())
+			sc, policy := fuzz.Decode(tape, edition.Default, fuzz.Everything())
 			first, err := harness.Run(context.Background(), reference.New(), sc, policy, harness.Limits{Steps: 2000})
 			g.Expect(err).NotTo(HaveOccurred())
-			sc, policy = fuzz.Decode(tape, edition.Default, everything())
+			sc, policy = fuzz.Decode(tape, edition.Default, fuzz.Everything())
 			second, err := harness.Run(context.Background(), reference.New(), sc, policy, harness.Limits{Steps: 2000})
 			g.Expect(err).NotTo(HaveOccurred())
 			g.Expect(second.Schedule).To(Equal(first.Schedule))

@@ -13,7 +13,7 @@ import (
 // model/1 or abort/2 is the first of its kind once the scenario has lost the ones
 // before it.
 func compact(labels []string) []string {
-	numbers := map[string][]int{} // of model and listener, by kind
+	numbers := map[string][]int{} // of models, listeners and hooks, by kind
 	for _, label := range labels {
 		if kind, n, _, ok := numbered(label); ok && !isUser(kind) && !slices.Contains(numbers[kind], n) {
 			numbers[kind] = append(numbers[kind], n)
@@ -39,21 +39,25 @@ func compact(labels []string) []string {
 	return closed
 }
 
-// numbered parses a label whose second part is a number.
+// numbered parses a label that has a number: of hooks the third part, else the
+// second.
 func numbered(label string) (kind string, n int, rest string, ok bool) {
 	if label == string(harness.UserAbort) {
 		return label, 0, "", true
 	}
 	kind, rest, _ = strings.Cut(label, "/")
-	if kind == "tool" || kind == "hook" {
-		return kind, 0, rest, false
+	if kind == "hook" {
+		name, after, _ := strings.Cut(rest, "/")
+		kind, rest = kind+"/"+name, after
 	}
 	number, rest, _ := strings.Cut(rest, "/")
 	n, err := strconv.Atoi(number)
 	return kind, n, rest, err == nil
 }
 
-func isUser(kind string) bool { return kind != "model" && kind != "listener" }
+func isUser(kind string) bool {
+	return kind != "model" && kind != "listener" && kind != "tool" && !strings.HasPrefix(kind, "hook/")
+}
 
 func userLabel(kind string, n int) string {
 	if kind == string(harness.UserAbort) && n == 0 {

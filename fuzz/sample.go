@@ -89,12 +89,9 @@ const (
 	streamSmall
 )
 
-// seedOf is the seed of number i of a stream (splitmix64).
+// seedOf is the seed of number i of a stream.
 func (x *explorer) seedOf(stream uint64, i int) uint64 {
-	z := x.o.Seed + 0x9e3779b97f4a7c15*(uint64(i)*4+stream)
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return scramble(x.o.Seed + 0x9e3779b97f4a7c15*(uint64(i)*4+stream-1))
 }
 
 // draw draws run i.
@@ -118,7 +115,7 @@ func (x *explorer) draw(d *draw, i int) {
 		d.scenario.Edition = x.o.Edition
 		return
 	}
-	d.scenario = Scenario(c, x.o.Edition, x.o.Size)
+	d.scenario = x.scenario(c, x.o.Size)
 }
 
 func fileOf(dir, name string) string { return filepath.Join(dir, filepath.Base(name)+".txtar") }

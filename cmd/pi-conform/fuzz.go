@@ -65,7 +65,7 @@ func (f *fuzzFlags) add(cmd *cobra.Command) {
 	f.subjectFlags.add(cmd)
 	flags := cmd.Flags()
 	flags.DurationVar(&f.time, "time", 0, "explore for this long, such as 60s")
-	flags.IntVar(&f.runs, "runs", 0, "explore so many schedules (default: 1000, if there is no --time)")
+	flags.IntVar(&f.runs, "runs", 0, "explore so many schedules (default: 2000, if there is no --time)")
 	flags.StringVar(&f.policy, "policy", "auto", "auto, random, uniform, pct:D, delay:D, exhaustive, first")
 	flags.BoolVar(&f.exhaustive, "exhaustive", false, "the same as --policy exhaustive")
 	flags.BoolVar(&f.differential, "differential", false, "the subject has to do what the reference does, even where no rule says so")
@@ -75,7 +75,7 @@ func (f *fuzzFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.jobs, "jobs", 0, "cases run at a time (default: one per processor in process, 1 for a process)")
 	flags.IntVar(&f.repeat, "repeat", 0, "replay every schedule `N` times to see that the subject is deterministic")
 	flags.IntVar(&f.maxFail, "max-fail", 0, "stop after `N` kinds of findings (0: never)")
-	flags.StringVar(&f.level, "level", "must", "least level of the rules to judge by: must, should or robust")
+	flags.StringVar(&f.level, "level", "should", "least level of the rules to judge by: must, should or robust")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress")
 	flags.BoolVar(&f.asJSON, "json", false, "write the result as JSON")
 }

@@ -1,0 +1,33 @@
+package fuzz
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
+
+// able is what a subject has declared. Only one that declares nothing at all is
+// taken to have everything that an agent has.
+type able []string
+
+func ableTo(info harness.SubjectInfo) able { return info.Capabilities }
+
+func (a able) form(f trace.Form) bool { return slices.Contains(a, "forms:"+string(f)) }
+
+func (a able) hook(name string) bool { return len(a) == 0 || slices.Contains(a, "hooks:"+name) }
+
+// scenario draws a scenario without the hooks that the subject lacks: with them it
+// would say nothing.
+func (x *explorer) scenario(c Chooser, size Size) *harness.Scenario {
+	sc := Scenario(c, x.o.Edition, size)
+	lacks := func(name string) bool { return !x.able.hook(name) }
+	maps.DeleteFunc(sc.Hooks, func(name string, _ harness.HookScript) bool { return lacks(name) })
+	maps.DeleteFunc(sc.Config.Hooks, func(name string, _ trace.Mode) bool { return lacks(name) })
+	for i := range sc.Config.Tools {
+		t := &sc.Config.Tools[i]
+		t.PrepareArguments = t.PrepareArguments && !lacks(trace.HookPrepareArguments)
+	}
+	return sc
+}
