@@ -1,5 +1,6 @@
 import { Closed, ProtocolError, Refused } from "./errors.mjs";
 import { tag, toolCalls } from "./message.mjs";
+import { copyOf } from "./copy.mjs";
 import { Kept } from "./kept.mjs";
 import { ModelStream } from "./stream.mjs";
 
@@ -66,7 +67,7 @@ export class Surroundings {
 		const stream = new ModelStream((n) => this.#out("read", { name, n }));
 		const turn = signal?.aborted ? { gate: true } : this.#nextTurn();
 		if (turn.gate) return this.#wait(name, payload, signal, { stream });
-		const steps = structuredClone(turn.steps);
+		const steps = copyOf(turn.steps);
 		this.#answered(name, payload, signal, together(steps));
 		if (steps.length === 1 && steps[0].throw != null) return Promise.reject(new Error(steps[0].throw));
 		for (const step of steps) this.#give(stream, step);
@@ -79,7 +80,7 @@ export class Surroundings {
 		const name = this.#unique(`tool/${payload.toolCallId}`);
 		const script = this.#script.tools[name.slice("tool/".length)] ?? plainReturn(payload.toolCallId);
 		this.#updates.set(name, onUpdate);
-		const updates = structuredClone(script.sync ?? []);
+		const updates = copyOf(script.sync ?? []);
 		if (!script.gate) return this.#executeNow(name, script, updates, payload, signal, onUpdate);
 		const answer = updates.length > 0 ? { sync: script.sync } : undefined;
 		const result = this.#wait(name, payload, signal, { make: (given) => given.result }, answer);
@@ -91,7 +92,7 @@ export class Surroundings {
 		this.#answered(name, payload, signal, answer);
 		for (const update of updates) onUpdate?.(update);
 		if (answer.throw != null) throw new Error(answer.throw);
-		return structuredClone(answer.result);
+		return copyOf(answer.result);
 	}
 
 	/**
@@ -310,7 +311,7 @@ export class Surroundings {
 		const answer = message != null ? { throw: message, abort } : { hook: value ?? {}, abort };
 		this.#answered(name, payload, signal, answer);
 		if (message != null) throw new Error(message);
-		return make(structuredClone(answer.hook));
+		return make(copyOf(answer.hook));
 	}
 
 	#answered(name, payload, signal, answer) {
