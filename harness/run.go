@@ -304,13 +304,18 @@ const forEver = 365 * 24 * time.Hour
 
 // lookAtClock asks a subject that has come to rest for how long it sleeps.
 func (r *Runner) lookAtClock() {
-	r.world.wake = 0
+	wake := time.Duration(0)
 	if sleeper, ok := r.session.(Sleeper); ok {
-		r.world.wake, _ = sleeper.NextWake()
+		wake, _ = sleeper.NextWake()
 	}
-	if r.world.wake > forEver {
-		r.world.wake = 0
+	r.sleeps(wake)
+}
+
+func (r *Runner) sleeps(wake time.Duration) {
+	if wake > forEver {
+		wake = 0
 	}
+	r.world.wake = wake
 }
 
 func (r *Runner) record(e *trace.Entry) {

@@ -27,12 +27,29 @@ type session struct {
 
 var (
 	_ harness.Session   = (*session)(nil)
-	_ harness.Pipeliner = (*session)(nil)
 	_ harness.Sleeper   = (*session)(nil)
+	_ harness.Pipeliner = (*Process)(nil)
 )
 
 // Open begins a case. It starts the subject if it does not run.
 func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := s.openRequest(sc)
+	if _, err = s.ask(open); err == nil {
+		err = s.opened(open.what)
+	}
+	if err != nil {
+		s.forget()
+		return nil, err
+	}
+	return s, nil
+}
+
+// session makes a session of which the subject has not been told yet.
+func (p *Process) session(ctx context.Context) (*session, error) {
 	c, err := p.running(ctx)
 	if err != nil {
 		return nil, err
@@ -42,25 +59,24 @@ func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	p.mu.Unlock()
 	s := &session{conn: c, box: newInbox(), ctx: ctx, quiet: quiet, called: map[string]struct{}{}}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.unasked++
 	s.name = "s" + strconv.Itoa(c.unasked)
 	c.sessions[s.name] = s
-	c.mu.Unlock()
-	config := sc.Config
-	open := &Request{
-		Type: TypeOpen, Session: s.name, Form: sc.Form, Edition: string(sc.Edition),
-		Config: &config, Script: harness.ScriptOf(sc),
-	}
-	if err := s.simple(open, "open of "+s.name, p.opts.scaled(replyLimit)); err != nil {
-		s.forget()
-		return nil, err
-	}
 	return s, nil
 }
 
-// simple sends a request that is answered with ok and has no outputs.
-func (s *session) simple(m *Request, what string, limit time.Duration) error {
-	r, err := s.conn.converse(s.ctx, s.box, asked{m, what}, limit)
+func (s *session) openRequest(sc *harness.Scenario) asked {
+	config := sc.Config
+	return asked{&Request{
+		Type: TypeOpen, Session: s.name, Form: sc.Form, Edition: string(sc.Edition),
+		Config: &config, Script: harness.ScriptOf(sc),
+	}, "open of " + s.name}
+}
+
+// opened waits until the subject has answered that request to open the session.
+func (s *session) opened(what string) error {
+	r, err := s.conn.reply(s.ctx, s.box, s.conn.opts.scaled(replyLimit))
 	if err != nil {
 		return err
 	}
@@ -155,28 +171,57 @@ func (s *session) Settle(out func(*trace.Entry)) error {
 	return nil
 }
 
-// Play writes the whole schedule, with a barrier after each action, and then
-// reads the whole trace.
-func (s *session) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
-	if s.quiet { // nothing can be predicted
-		return harness.ErrMispredicted
+// Play writes the whole case, with a barrier after each action, and then reads
+// the whole trace.
+func (p *Process) Play(
+	ctx context.Context, sc *harness.Scenario, actions []*harness.Action, expect [][]string, out func(*trace.Entry),
+) (time.Duration, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return 0, err
 	}
-	messages := make([]asked, 0, 2*len(actions))
+	defer s.forget()
+	if s.quiet { // nothing can be predicted
+		return 0, harness.ErrMispredicted
+	}
+	messages, err := s.wholeCase(sc, actions)
+	if err != nil {
+		return 0, err
+	}
+	last, err := s.ask(messages...)
+	if err != nil {
+		return 0, err
+	}
+	err = s.opened(messages[0].what)
+	if err == nil {
+		firstBarrier := last - int64(len(messages)) + 3 // after open and the first action
+		err = s.follows(firstBarrier, expect, out)
+	}
+	// Even if it went another way: what the subject has to say must not be left unread.
+	if closing := s.closed(last, messages[len(messages)-1].what); err == nil {
+		err = closing
+	}
+	return s.wake, err
+}
+
+func (s *session) wholeCase(sc *harness.Scenario, actions []*harness.Action) ([]asked, error) {
+	messages := make([]asked, 0, 2*len(actions)+2)
+	messages = append(messages, s.openRequest(sc))
 	for _, a := range actions {
 		m, err := s.request(a)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.last = a.Label
 		messages = append(messages, asked{m, s.describe(a)}, s.syncRequest())
 	}
-	last, err := s.ask(messages...)
-	if err != nil {
-		return err
-	}
-	first := last - int64(len(messages)) + 1
-	for i := range actions {
-		synced, err := s.untilSynced(first+int64(2*i+1), func(e *trace.Entry) {
+	return append(messages, s.closeRequest()), nil
+}
+
+// follows reads the trace of a schedule that has been written whole.
+func (s *session) follows(firstBarrier int64, expect [][]string, out func(*trace.Entry)) error {
+	for i := range expect {
+		synced, err := s.untilSynced(firstBarrier+int64(2*i), func(e *trace.Entry) {
 			e.Step = i + 1
 			out(e)
 		})
@@ -319,15 +364,24 @@ func (s *session) checkBarrier(r *Reply) error {
 	return nil
 }
 
+func (s *session) closeRequest() asked {
+	return asked{&Request{Type: TypeClose, Session: s.name}, "close of " + s.name}
+}
+
 // Close drops the session. A process that has died is no error any more.
 func (s *session) Close() error {
 	defer s.forget()
-	what := "close of " + s.name
-	id, err := s.conn.ask(s.box, asked{&Request{Type: TypeClose, Session: s.name}, what})
+	request := s.closeRequest()
+	id, err := s.conn.ask(s.box, request)
 	if err != nil {
 		return nil
 	}
-	// Outputs, and replies to what a schedule asked in vain, come first.
+	return s.closed(id, request.what)
+}
+
+// closed waits until the subject has answered the request to close. Outputs, and
+// replies to what a schedule asked in vain, come first.
+func (s *session) closed(id int64, what string) error {
 	for {
 		r, err := s.conn.reply(context.WithoutCancel(s.ctx), s.box, s.conn.opts.scaled(replyLimit))
 		if err != nil {
