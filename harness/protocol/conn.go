@@ -34,6 +34,10 @@ type conn struct {
 	began    time.Time
 	ending   sync.Once
 
+	// of the goroutine that reads
+	memory memory
+	filled *inbox // has been filled, and whoever waits there is still asleep
+
 	mu       sync.Mutex
 	err      error // why the conversation is over: the first reason counts
 	lastID   int64
@@ -231,6 +235,9 @@ func (c *conn) read() {
 			c.lastLine.Store(int64(time.Since(c.began)))
 			err = c.take(line)
 		}
+		if err != nil || !lines.more() {
+			c.wake()
+		}
 		if err != nil {
 			c.stopReading(err)
 			break
@@ -296,7 +303,7 @@ func (c *conn) while() string {
 
 // take checks a line and hands it to whom it is for.
 func (c *conn) take(line Line) error {
-	r, err := DecodeReply(line)
+	r, err := c.memory.decode(line)
 	if err == nil && c.opts.Strict {
 		err = strict(FromSubject, line)
 	}
@@ -329,8 +336,25 @@ func (c *conn) takeReply(r *Reply) error {
 		to.outputs.Store(0)
 		to.outputBytes.Store(0)
 	}
-	to.put(r)
+	c.put(to, r)
 	return nil
+}
+
+// put fills an inbox. Whoever waits there is woken once all has been put there
+// that has come.
+func (c *conn) put(to *inbox, r *Reply) {
+	if c.filled != to {
+		c.wake()
+	}
+	c.filled = to
+	to.put(r)
+}
+
+func (c *conn) wake() {
+	if c.filled != nil {
+		c.filled.wake()
+	}
+	c.filled = nil
 }
 
 func (c *conn) takeOutput(r *Reply, size int) error {
@@ -352,7 +376,7 @@ func (c *conn) takeOutput(r *Reply, size int) error {
 			Message: fmt.Sprintf("the subject wrote %d messages without coming to rest%s", s.box.outputs.Load(), c.while()),
 		}
 	}
-	s.box.put(r)
+	c.put(s.box, r)
 	return nil
 }
 
@@ -432,6 +456,9 @@ func (b *inbox) put(r *Reply) {
 	b.mu.Lock()
 	b.arrived = append(b.arrived, r)
 	b.mu.Unlock()
+}
+
+func (b *inbox) wake() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
