@@ -90,7 +90,13 @@ type Pipeliner interface {
 	// those of expect[i], in any order, the error is [ErrMispredicted]; what was
 	// passed to out before any error means nothing. Wake is what
 	// [Sleeper.NextWake] would say in the end, 0 if nothing sleeps.
-	Play(ctx context.Context, sc *Scenario, actions []*Action, expect [][]string, out func(*trace.Entry)) (wake time.Duration, err error)
+	Play(ctx context.Context, sc *Prepared, actions []*Action, expect [][]string, out func(*trace.Entry)) (wake time.Duration, err error)
+}
+
+// Prepared is a scenario that may be run many times, and is not changed meanwhile.
+type Prepared struct {
+	Scenario *Scenario
+	Made     any // what a driver made of it, for the next time
 }
 
 // ErrMispredicted says that the subject did not go where Play expected it to.

@@ -16,24 +16,31 @@ import (
 // The prediction has no say in what is recorded: it only decides when the
 // harness waits for an answer.
 func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
-	return NewPredictedRunner(d, oracle, lim).Run(ctx, sc, p)
+	return newPredictedRunner(newRunner(d, lim), newRunner(oracle, lim)).Run(ctx, sc, p)
 }
 
 // PredictedRunner is [RunPredicted] for those who run very many cases: like a
 // [Runner] it keeps its memory from one to the next.
-type PredictedRunner struct {
-	oracle, subject *Runner
-	limits          Limits
-}
+type PredictedRunner struct{ subject, oracle *Runner }
 
 // NewPredictedRunner gives a runner of cases on the driver, predicted by the oracle.
 func NewPredictedRunner(d, oracle Driver, lim Limits) *PredictedRunner {
-	r := &PredictedRunner{oracle: NewRunner(oracle, lim), subject: NewRunner(d, lim), limits: lim}
-	r.oracle.predicts = true
-	return r
+	return newPredictedRunner(NewRunner(d, lim), NewRunner(oracle, lim))
 }
 
-// Run is [RunPredicted]. What it gives holds until the next call.
+func newPredictedRunner(subject, oracle *Runner) *PredictedRunner {
+	oracle.predicts = true
+	return &PredictedRunner{subject, oracle}
+}
+
+// Keep lets what Run gave last hold for good.
+func (r *PredictedRunner) Keep() {
+	r.subject.Keep()
+	r.oracle.Keep() // whose answers the recording has
+}
+
+// Run is [RunPredicted]. What it gives holds until the next call, or for good once
+// Keep was called.
 func (r *PredictedRunner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, error) {
 	predicted, err := r.oracle.Run(ctx, sc, p)
 	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
@@ -44,7 +51,7 @@ func (r *PredictedRunner) Run(ctx context.Context, sc *Scenario, p Policy) (*Rec
 	if !faulty && !errors.Is(err, ErrMispredicted) {
 		return rec, err
 	}
-	again, err := RunCase(ctx, r.subject.driver, Case{Scenario: sc, Schedule: predicted.Schedule}, r.limits)
+	again, err := RunCase(ctx, r.subject.driver, Case{Scenario: sc, Schedule: predicted.Schedule}, r.subject.limits)
 	if faulty && again != nil {
 		again.brokeDown(fault)
 	}
@@ -72,7 +79,7 @@ func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (
 		return nil, ErrMispredicted
 	}
 	r.begin(nil, nil)
-	wake, err := pipeline.Play(ctx, sc, predicted.actions, predicted.waiting, func(e *trace.Entry) {
+	wake, err := pipeline.Play(ctx, &r.prepared, predicted.actions, predicted.waiting, func(e *trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})

@@ -20,7 +20,7 @@ type onceBroken struct {
 }
 
 func (d *onceBroken) Play(
-	context.Context, *harness.Scenario, []*harness.Action, [][]string, func(*trace.Entry),
+	context.Context, *harness.Prepared, []*harness.Action, [][]string, func(*trace.Entry),
 ) (time.Duration, error) {
 	if d.died {
 		return 0, harness.ErrMispredicted

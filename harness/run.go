@@ -53,13 +53,14 @@ type Runner struct {
 	limits   Limits
 	predicts bool // somebody else plays what is recorded
 
-	header  trace.Header // of the scenario that was run last
-	world   world
-	session Session
-	policy  Policy
-	rec     *Recording
-	step    int
-	now     time.Duration // virtual, since the case began
+	header   trace.Header // of the scenario that was run last
+	prepared Prepared     // that scenario
+	world    world
+	session  Session
+	policy   Policy
+	rec      *Recording
+	step     int
+	now      time.Duration // virtual, since the case began
 
 	recorder func(*trace.Entry) // record
 	direct   bool               // the session writes into the recording
@@ -124,6 +125,7 @@ func (r *Runner) prepare(sc *Scenario) error {
 		return err
 	}
 	r.header = header(sc, info)
+	r.prepared = Prepared{Scenario: sc}
 	r.world = world{sc: sc, scripts: map[string]*toolPlan{}}
 	return nil
 }

@@ -97,7 +97,7 @@ func (w *witness) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 }
 
 // Play does a whole case at once.
-func (w *witness) Play(ctx context.Context, sc *harness.Scenario, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
+func (w *witness) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
 	wake, err := w.Process.Play(ctx, sc, actions, expect, out)
 	return wake, told(err)
 }

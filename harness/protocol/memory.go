@@ -17,8 +17,9 @@ type memory struct {
 	known map[string]*remembered
 	bytes int // of the keys
 
-	key    []byte // of the line that is looked at
-	stamps []int64
+	key     []byte // of the line that is looked at
+	stamps  []int64
+	session string // of the line before
 }
 
 // remembered is what a line comes to. A line that cannot be told again has no
@@ -33,27 +34,48 @@ const (
 	maxRemembered = 32 << 10 // bytes of a line
 )
 
-// decode is [DecodeReply].
-func (m *memory) decode(line Line) (*Reply, error) {
+// arrival is a message from the subject.
+type arrival struct {
+	*Reply // what it says; other messages may say the same, and share it
+
+	// What is its own, which takes the place of what the Reply has.
+	Re      int64
+	Session string
+	Event   *trace.Event
+	line    int
+	offset  int64
+}
+
+// decode reads and checks a message from a subject, as [DecodeReply] does.
+func (m *memory) decode(line Line) (arrival, error) {
 	head, ok := m.split(line.Bytes)
-	if !ok {
-		return DecodeReply(line)
+	known := (*remembered)(nil)
+	if ok {
+		known = m.known[string(m.key)]
 	}
-	if known := m.known[string(m.key)]; known != nil && known.reply != nil {
-		r := *known.reply
-		r.Re, r.Session, r.line, r.offset = head.re, string(head.session), line.Number, line.Offset
-		if known.stamps > 0 {
-			r.Event = stamps(m.stamps).event(r.Event)
+	if known == nil || known.reply == nil {
+		r, err := DecodeReply(line)
+		if err != nil {
+			return arrival{}, err
 		}
-		return &r, nil
-	} else if known != nil {
-		return DecodeReply(line)
+		if ok && known == nil {
+			m.remember(r)
+		}
+		return arrival{r, r.Re, r.Session, r.Event, r.line, r.offset}, nil
 	}
-	r, err := DecodeReply(line)
-	if err == nil {
-		m.remember(r)
+	event := known.reply.Event
+	if known.stamps > 0 {
+		event = stamps(m.stamps).event(event)
 	}
-	return r, err
+	return arrival{known.reply, head.re, m.name(head.session), event, line.Number, line.Offset}, nil
+}
+
+// name is the session's name. One follows another of the same session mostly.
+func (m *memory) name(session []byte) string {
+	if string(session) != m.session {
+		m.session = string(session)
+	}
+	return m.session
 }
 
 // remember notes what the line comes to that was split last.

@@ -411,7 +411,7 @@ func TestBothSidesWriteMuch(t *testing.T) {
 		waiting = append(waiting, "model/"+strconv.Itoa(i))
 		expect = append(expect, slices.Clone(waiting))
 	}
-	if _, err := p.Play(t.Context(), scenario(), actions, expect, func(*trace.Entry) {}); err != nil {
+	if _, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, expect, func(*trace.Entry) {}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -421,7 +421,7 @@ func TestPlay(t *testing.T) {
 	actions := []*harness.Action{prompt("go"), modelDone("model/0")}
 	t.Run("as predicted", func(t *testing.T) {
 		var seen []string
-		_, err := p.Play(t.Context(), scenario(), actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
+		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
 			seen = append(seen, strconv.Itoa(e.Step)+" "+summary(e))
 		})
 		want := []string{"1 event 0 agent_start", "1 call model/0", "2 event 1 message_end", "2 settled prompt/0 ok"}
@@ -430,7 +430,7 @@ func TestPlay(t *testing.T) {
 		}
 	})
 	t.Run("otherwise", func(t *testing.T) {
-		_, err := p.Play(t.Context(), scenario(), actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
+		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
 		if err != harness.ErrMispredicted {
 			t.Error(err)
 		}

@@ -34,7 +34,7 @@ func (p *patient) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 }
 
 // Play does a whole case at once.
-func (p *patient) Play(ctx context.Context, sc *harness.Scenario, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
+func (p *patient) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
 	wake, err := p.Process.Play(ctx, sc, actions, expect, out)
 	return wake, p.endCase(err)
 }
