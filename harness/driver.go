@@ -81,15 +81,22 @@ type Sleeper interface {
 	NextWake() (d time.Duration, ok bool)
 }
 
-// Pipeliner is a session that can be given a whole schedule at once, for which
-// it has to be known which callbacks wait after each action.
+// Pipeliner is a driver that can be given a whole case at once, for which it has
+// to be known which callbacks wait after each action.
 type Pipeliner interface {
-	// Play does the actions in order and settles after each. The entries that
-	// it passes to out carry as Step the number of the action that they follow,
-	// from 1. If the callbacks that wait after action i are not those of
-	// expect[i], in any order, the error is [ErrMispredicted], what was passed
-	// to out means nothing, and the session can only be closed.
-	Play(actions []*Action, expect [][]string, out func(*trace.Entry)) error
+	// Play opens a case, does the actions in order, settles after each, and closes
+	// it. The entries that it passes to out carry as Step the number of the action
+	// that they follow, from 1. If the callbacks that wait after action i are not
+	// those of expect[i], in any order, the error is [ErrMispredicted]; what was
+	// passed to out before any error means nothing. Wake is what
+	// [Sleeper.NextWake] would say in the end, 0 if nothing sleeps.
+	Play(ctx context.Context, sc *Prepared, actions []*Action, expect [][]string, out func(*trace.Entry)) (wake time.Duration, err error)
+}
+
+// Prepared is a scenario that may be run many times, and is not changed meanwhile.
+type Prepared struct {
+	Scenario *Scenario
+	Made     any // what a driver made of it, for the next time
 }
 
 // ErrMispredicted says that the subject did not go where Play expected it to.

@@ -8,26 +8,50 @@ import (
 )
 
 // RunPredicted runs a scenario on a subject of which the oracle is expected to
-// know what it will wait for after each action. A session that is a [Pipeliner]
-// then gets the whole schedule at once, which saves a round trip for every
+// know what it will wait for after each action. A driver that is a [Pipeliner]
+// then gets the whole case at once, which saves a round trip for every
 // action. Where the subject goes another way, the same schedule is replayed step
 // by step, and only that recording counts.
 //
 // The prediction has no say in what is recorded: it only decides when the
 // harness waits for an answer.
 func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy, lim Limits) (*Recording, error) {
-	foretell := NewRunner(oracle, lim)
-	foretell.predicts = true
-	predicted, err := foretell.Run(ctx, sc, p)
+	return newPredictedRunner(newRunner(d, lim), newRunner(oracle, lim)).Run(ctx, sc, p)
+}
+
+// PredictedRunner is [RunPredicted] for those who run very many cases: like a
+// [Runner] it keeps its memory from one to the next.
+type PredictedRunner struct{ subject, oracle *Runner }
+
+// NewPredictedRunner gives a runner of cases on the driver, predicted by the oracle.
+func NewPredictedRunner(d, oracle Driver, lim Limits) *PredictedRunner {
+	return newPredictedRunner(NewRunner(d, lim), NewRunner(oracle, lim))
+}
+
+func newPredictedRunner(subject, oracle *Runner) *PredictedRunner {
+	oracle.predicts = true
+	return &PredictedRunner{subject, oracle}
+}
+
+// Keep lets what Run gave last hold for good.
+func (r *PredictedRunner) Keep() {
+	r.subject.Keep()
+	r.oracle.Keep() // whose answers the recording has
+}
+
+// Run is [RunPredicted]. What it gives holds until the next call, or for good once
+// Keep was called.
+func (r *PredictedRunner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, error) {
+	predicted, err := r.oracle.Run(ctx, sc, p)
 	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
-		return Run(ctx, d, sc, p, lim)
+		return r.subject.Run(ctx, sc, p)
 	}
-	rec, err := play(ctx, d, sc, predicted)
+	rec, err := r.subject.play(ctx, sc, predicted)
 	fault, faulty := errors.AsType[*SubjectError](err)
 	if !faulty && !errors.Is(err, ErrMispredicted) {
 		return rec, err
 	}
-	again, err := RunCase(ctx, d, Case{Scenario: sc, Schedule: predicted.Schedule}, lim)
+	again, err := RunCase(ctx, r.subject.driver, Case{Scenario: sc, Schedule: predicted.Schedule}, r.subject.limits)
 	if faulty && again != nil {
 		again.brokeDown(fault)
 	}
@@ -46,50 +70,33 @@ func (r *Recording) brokeDown(fault *SubjectError) {
 }
 
 // play runs the predicted actions in one go.
-func play(ctx context.Context, d Driver, sc *Scenario, predicted *Recording) (*Recording, error) {
-	r := NewRunner(d, Limits{})
+func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (*Recording, error) {
 	if err := r.prepare(sc); err != nil {
 		return nil, err
 	}
-	session, err := d.Open(ctx, sc)
-	if err != nil {
-		return nil, err
-	}
-	r.begin(session, nil)
-	err = r.playOn(predicted)
-	closing := session.Close()
-	if err != nil {
-		return nil, err
-	}
-	if closing != nil {
-		r.rec.leaked(closing)
-	}
-	return r.rec, nil
-}
-
-func (r *Runner) playOn(predicted *Recording) error {
-	pipeline, ok := r.session.(Pipeliner)
+	pipeline, ok := r.driver.(Pipeliner)
 	if !ok {
-		return ErrMispredicted
+		return nil, ErrMispredicted
 	}
-	err := pipeline.Play(predicted.actions, predicted.waiting, func(e *trace.Entry) {
+	r.begin(nil, nil)
+	wake, err := pipeline.Play(ctx, &r.prepared, predicted.actions, predicted.waiting, func(e *trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})
 	if _, faulty := errors.AsType[*SubjectError](err); faulty {
-		return err
+		return nil, err
 	}
 	if err != nil {
-		return errors.Join(ErrMispredicted, err)
+		return nil, errors.Join(ErrMispredicted, err)
 	}
 	r.catchUp(predicted.actions, len(predicted.actions))
-	r.lookAtClock()
+	r.sleeps(wake)
 	if len(r.world.enabled()) > 0 {
-		return ErrMispredicted
+		return nil, ErrMispredicted
 	}
 	end := r.atRest()
 	r.record(&end)
-	return nil
+	return r.rec, nil
 }
 
 // catchUp notes the actions up to that step.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pi-conform/pi-conform/adapters/reference"
 	"github.com/pi-conform/pi-conform/harness"
@@ -11,29 +12,21 @@ import (
 	"github.com/pi-conform/pi-conform/scriptedmodel"
 )
 
-// onceBroken dies when it is given its first schedule at once, and is well after
+// onceBroken dies when it is given its first case at once, and is well after
 // that.
 type onceBroken struct {
 	harness.Driver
 	died bool
 }
 
-func (d *onceBroken) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
-	s, err := d.Driver.Open(ctx, sc)
-	return &onceBrokenSession{s, d}, err
-}
-
-type onceBrokenSession struct {
-	harness.Session
-	d *onceBroken
-}
-
-func (s *onceBrokenSession) Play([]*harness.Action, [][]string, func(*trace.Entry)) error {
-	if s.d.died {
-		return harness.ErrMispredicted
+func (d *onceBroken) Play(
+	context.Context, *harness.Prepared, []*harness.Action, [][]string, func(*trace.Entry),
+) (time.Duration, error) {
+	if d.died {
+		return 0, harness.ErrMispredicted
 	}
-	s.d.died = true
-	return &harness.SubjectError{Outcome: trace.OutcomeCrashed, Message: "it died with exit code 7", Exit: 7}
+	d.died = true
+	return 0, &harness.SubjectError{Outcome: trace.OutcomeCrashed, Message: "it died with exit code 7", Exit: 7}
 }
 
 // TestASubjectThatDiesOnceHasDied: that it gets through the second time does not

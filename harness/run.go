@@ -53,13 +53,14 @@ type Runner struct {
 	limits   Limits
 	predicts bool // somebody else plays what is recorded
 
-	header  trace.Header // of the scenario that was run last
-	world   world
-	session Session
-	policy  Policy
-	rec     *Recording
-	step    int
-	now     time.Duration // virtual, since the case began
+	header   trace.Header // of the scenario that was run last
+	prepared Prepared     // that scenario
+	world    world
+	session  Session
+	policy   Policy
+	rec      *Recording
+	step     int
+	now      time.Duration // virtual, since the case began
 
 	recorder func(*trace.Entry) // record
 	direct   bool               // the session writes into the recording
@@ -124,6 +125,7 @@ func (r *Runner) prepare(sc *Scenario) error {
 		return err
 	}
 	r.header = header(sc, info)
+	r.prepared = Prepared{Scenario: sc}
 	r.world = world{sc: sc, scripts: map[string]*toolPlan{}}
 	return nil
 }
@@ -304,13 +306,18 @@ const forEver = 365 * 24 * time.Hour
 
 // lookAtClock asks a subject that has come to rest for how long it sleeps.
 func (r *Runner) lookAtClock() {
-	r.world.wake = 0
+	wake := time.Duration(0)
 	if sleeper, ok := r.session.(Sleeper); ok {
-		r.world.wake, _ = sleeper.NextWake()
+		wake, _ = sleeper.NextWake()
 	}
-	if r.world.wake > forEver {
-		r.world.wake = 0
+	r.sleeps(wake)
+}
+
+func (r *Runner) sleeps(wake time.Duration) {
+	if wake > forEver {
+		wake = 0
 	}
+	r.world.wake = wake
 }
 
 func (r *Runner) record(e *trace.Entry) {

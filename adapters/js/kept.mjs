@@ -27,6 +27,6 @@ function setChanged({ set, members }) {
 }
 
 function messageChanged({ message, copy }) {
-	const keys = new Set([...Object.keys(message), ...Object.keys(copy)]);
-	return [...keys].some((key) => message[key] !== copy[key] && JSON.stringify(message[key]) !== JSON.stringify(copy[key]));
+	const changed = (key) => message[key] !== copy[key] && JSON.stringify(message[key]) !== JSON.stringify(copy[key]);
+	return Object.keys(copy).some(changed) || Object.keys(message).some(changed);
 }

@@ -17,7 +17,7 @@ export function tags(messages) {
 function details(message) {
 	switch (message.role) {
 		case "assistant":
-			return ` ${message.stopReason ?? ""} [${toolCalls(message).map((call) => call.id).join(" ")}]`;
+			return ` ${message.stopReason ?? ""} [${callIds(message)}]`;
 		case "toolResult":
 			return ` ${message.toolCallId ?? ""}${message.isError ? " error" : ""}`;
 		default:
@@ -30,14 +30,27 @@ export function toolCalls(message) {
 	return blocks(message.content).filter((block) => block.type === "toolCall");
 }
 
-function plainText(content) {
-	if (typeof content === "string") return content;
-	return blocks(content)
-		.filter((block) => block.type === "text")
-		.map((block) => block.text ?? "")
-		.join("\n");
+// Tags are made for every event: so without lists in between.
+
+function callIds(message) {
+	let ids = "";
+	for (const block of blocks(message.content)) {
+		if (block.type === "toolCall") ids += ids === "" ? block.id : ` ${block.id}`;
+	}
+	return ids;
 }
 
+function plainText(content) {
+	if (typeof content === "string") return content;
+	let text;
+	for (const block of blocks(content)) {
+		if (block.type === "text") text = text === undefined ? (block.text ?? "") : `${text}\n${block.text ?? ""}`;
+	}
+	return text ?? "";
+}
+
+const NO_BLOCKS = [];
+
 function blocks(content) {
-	return Array.isArray(content) ? content : [];
+	return Array.isArray(content) ? content : NO_BLOCKS;
 }

@@ -5,6 +5,7 @@ import { Surroundings } from "./surroundings.mjs";
 
 const PROTOCOL = 1;
 const FLUSH_AT = 64 * 1024; // characters
+const FLUSH_AFTER = 100; // milliseconds
 const END = Symbol("the end of input");
 const LATER = Symbol("the reply comes later");
 
@@ -15,20 +16,29 @@ const LATER = Symbol("the reply comes later");
 export class Server {
 	#adapter;
 	#write;
-	#waiting = []; // messages that have come and are not taken yet
+	#arrived = []; // messages that have come and are not taken yet …
+	#next = []; // … and those that came before them, the next one last
 	#settling = false;
 	#sessions = new Map();
+	#onRest;
 	#onBye;
 
-	constructor(adapter, write, onBye = () => {}) {
+	/** onRest is called when everything that has come is done, onBye when nothing more will come. */
+	constructor(adapter, write, { onRest = () => {}, onBye = () => {} } = {}) {
 		this.#adapter = adapter;
 		this.#write = write;
+		this.#onRest = onRest;
 		this.#onBye = onBye;
+	}
+
+	/** Whether there is something to do that has come already, so that nobody waits for what is written meanwhile. */
+	get ahead() {
+		return this.#settling || this.#next.length > 0 || this.#arrived.length > 0;
 	}
 
 	/** Takes a message, or the ProtocolError that it is. */
 	receive(message) {
-		this.#waiting.push(message);
+		this.#arrived.push(message);
 		this.#pump();
 	}
 
@@ -43,7 +53,14 @@ export class Server {
 	}
 
 	#pump() {
-		while (!this.#settling && this.#waiting.length > 0) this.#take(this.#waiting.shift());
+		while (!this.#settling && this.ahead) this.#take(this.#shift());
+		if (!this.ahead) this.#onRest();
+	}
+
+	// The shift of an array that is long, because the harness wrote far ahead, would copy it.
+	#shift() {
+		if (this.#next.length === 0) [this.#next, this.#arrived] = [this.#arrived.reverse(), []];
+		return this.#next.pop();
 	}
 
 	#take(message) {
@@ -148,12 +165,12 @@ function needs({ form, config = {} }) {
  * Whatever else writes to standard output is sent to standard error.
  */
 export function serve(adapter, { input = process.stdin } = {}) {
-	const output = takeStdout();
-	const exit = () => {
+	const output = takeStdout(() => server.ahead);
+	const onBye = () => {
 		output.flush();
 		process.exit(0);
 	};
-	const server = new Server(adapter, output.write, exit);
+	const server = new Server(adapter, output.write, { onRest: output.flush, onBye });
 	const lines = new Lines();
 	// Some loops reject in the background by contract, such as when a listener
 	// throws at a progress update. It is no reason to die.
@@ -166,26 +183,34 @@ export function serve(adapter, { input = process.stdin } = {}) {
 	input.on("end", () => server.end());
 }
 
-// Lines are gathered and written together: at the latest when the event loop
-// turns, so before anybody could have seen them missing.
-function takeStdout() {
+// Lines are gathered and written together: when all that has come is done, as a
+// harness that wrote ahead reads everything in the end; or when the event loop
+// turns, if nothing is under way. Only much text or a long time is not held back:
+// lines are the signs of life.
+function takeStdout(ahead) {
 	const stdout = process.stdout;
 	const toStdout = stdout.write.bind(stdout);
 	stdout.write = process.stderr.write.bind(process.stderr);
 	stdout.on("error", () => process.exit(1));
 	let text = "";
 	let scheduled = false;
+	let flushed = 0; // when
 	const flush = () => {
-		scheduled = false;
 		if (text !== "") toStdout(text);
 		text = "";
+		flushed = performance.now();
+	};
+	const later = () => {
+		scheduled = false;
+		if (!ahead()) flush();
 	};
 	process.on("exit", flush);
 	const write = (message) => {
 		text += `${JSON.stringify(message)}\n`;
-		if (message.type === "synced" || text.length > FLUSH_AT) return flush();
-		if (!scheduled) setImmediate(flush);
+		if (text.length > FLUSH_AT || performance.now() - flushed > FLUSH_AFTER) return flush();
+		if (scheduled || ahead()) return;
 		scheduled = true;
+		setImmediate(later);
 	};
 	return { write, flush };
 }

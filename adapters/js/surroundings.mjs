@@ -1,5 +1,6 @@
 import { Closed, ProtocolError, Refused } from "./errors.mjs";
 import { tag, toolCalls } from "./message.mjs";
+import { copyOf } from "./copy.mjs";
 import { Kept } from "./kept.mjs";
 import { ModelStream } from "./stream.mjs";
 
@@ -63,10 +64,10 @@ export class Surroundings {
 	model(payload, signal) {
 		const name = this.#numbered("model");
 		if (this.#closed) return Promise.reject(new Closed());
-		const stream = new ModelStream((n) => this.#out("read", { name, n }));
+		const stream = new ModelStream((n) => this.#out({ type: "read", session: this.session, name, n }));
 		const turn = signal?.aborted ? { gate: true } : this.#nextTurn();
 		if (turn.gate) return this.#wait(name, payload, signal, { stream });
-		const steps = structuredClone(turn.steps);
+		const { steps } = turn;
 		this.#answered(name, payload, signal, together(steps));
 		if (steps.length === 1 && steps[0].throw != null) return Promise.reject(new Error(steps[0].throw));
 		for (const step of steps) this.#give(stream, step);
@@ -79,7 +80,7 @@ export class Surroundings {
 		const name = this.#unique(`tool/${payload.toolCallId}`);
 		const script = this.#script.tools[name.slice("tool/".length)] ?? plainReturn(payload.toolCallId);
 		this.#updates.set(name, onUpdate);
-		const updates = structuredClone(script.sync ?? []);
+		const updates = script.sync ?? [];
 		if (!script.gate) return this.#executeNow(name, script, updates, payload, signal, onUpdate);
 		const answer = updates.length > 0 ? { sync: script.sync } : undefined;
 		const result = this.#wait(name, payload, signal, { make: (given) => given.result }, answer);
@@ -91,7 +92,7 @@ export class Surroundings {
 		this.#answered(name, payload, signal, answer);
 		for (const update of updates) onUpdate?.(update);
 		if (answer.throw != null) throw new Error(answer.throw);
-		return structuredClone(answer.result);
+		return answer.result;
 	}
 
 	/**
@@ -121,7 +122,8 @@ export class Surroundings {
 
 	/** Reports that a queue was polled (hook is getSteeringMessages or getFollowUpMessages), and gives back what it gave. */
 	polled(hook, drained) {
-		this.#out("call", { name: this.#numbered(`hook/${hook}`), payload: {}, auto: true, answer: { messages: drained } });
+		const name = this.#numbered(`hook/${hook}`);
+		this.#out({ type: "call", session: this.session, name, payload: {}, auto: true, answer: { messages: drained } });
 		return drained;
 	}
 
@@ -181,7 +183,7 @@ export class Surroundings {
 	}
 
 	log(text) {
-		this.#out("log", { text });
+		this.#out({ type: "log", session: this.session, text });
 	}
 
 	// ---- events ----
@@ -190,11 +192,17 @@ export class Surroundings {
 		if (this.#closed) return;
 		const n = this.events++;
 		const state = this.#loop.state?.();
+		if (this.config.listeners.length > 0) this.#number(event, n);
+		this.#kept?.keep(n, event, state);
+		this.#emit({ type: "event", session: this.session, n, event, state: state && stateOf(state) });
+	}
+
+	// Deliveries to the scenario's listeners name the event by its number.
+	#number(event, n) {
 		this.#numbers.set(event, n);
 		const about = aboutOf(event);
-		this.#byAbout.set(about, [...(this.#byAbout.get(about) ?? []), n]);
-		this.#kept?.keep(n, event, state);
-		this.#out("event", { n, event, state: state && stateOf(state) });
+		if (!this.#byAbout.has(about)) this.#byAbout.set(about, []);
+		this.#byAbout.get(about).push(n);
 	}
 
 	#subscribe(i) {
@@ -250,12 +258,12 @@ export class Surroundings {
 	}
 
 	#settled(name, outcome, error) {
-		this.#out("settled", { name, outcome, message: error && messageOf(error) });
+		this.#out({ type: "settled", session: this.session, name, outcome, message: error && messageOf(error) });
 	}
 
 	#compareKept() {
 		const changed = this.#kept?.compare() ?? [];
-		if (changed.length > 0) this.#out("retained", { changed });
+		if (changed.length > 0) this.#out({ type: "retained", session: this.session, changed });
 	}
 
 	// ---- calls ----
@@ -264,10 +272,10 @@ export class Surroundings {
 	// its stream.
 	#wait(name, payload, signal, call, answer) {
 		if (this.#closed) return Promise.reject(new Closed());
-		this.#call(name, payload, signal, { answer });
+		this.#call(name, payload, signal, undefined, answer);
 		return new Promise((resolve, reject) => {
 			const pending = { name, ...call, resolve, reject };
-			const cancelled = () => this.#out("cancelled", { name });
+			const cancelled = () => this.#out({ type: "cancelled", session: this.session, name });
 			this.#pending.set(name, pending);
 			signal?.addEventListener("abort", cancelled, { once: true });
 			pending.unwatch = () => signal?.removeEventListener("abort", cancelled);
@@ -306,24 +314,27 @@ export class Surroundings {
 	#hookNow(hook, name, payload, signal, make) {
 		const script = this.#script.hooks[hook] ?? {};
 		const key = name.slice(`hook/${hook}/`.length);
-		const { value, throw: message, abort } = script.answers?.[key] ?? script.else ?? {};
+		const { value, throw: message, abort } = script.answers?.[key] ?? copyOf(script.else) ?? {};
 		const answer = message != null ? { throw: message, abort } : { hook: value ?? {}, abort };
 		this.#answered(name, payload, signal, answer);
 		if (message != null) throw new Error(message);
-		return make(structuredClone(answer.hook));
+		return make(answer.hook);
 	}
 
 	#answered(name, payload, signal, answer) {
-		this.#call(name, payload, signal, { auto: true, answer });
+		this.#call(name, payload, signal, true, answer);
 		if (answer.abort) this.#loop.abort();
 	}
 
-	#call(name, payload, signal, rest) {
-		this.#out("call", { name, payload, aborted: signal?.aborted || undefined, ...rest });
+	#call(name, payload, signal, auto, answer) {
+		const aborted = signal?.aborted || undefined;
+		this.#out({ type: "call", session: this.session, name, payload, aborted, auto, answer });
 	}
 
+	// Loops change what they are given. What the script says once is given once; what
+	// it says for many is copied for each.
 	#nextTurn() {
-		return this.#script.model[this.#turn++] ?? this.#script.modelElse;
+		return this.#script.model[this.#turn++] ?? copyOf(this.#script.modelElse);
 	}
 
 	// The call is found by the identity of its arguments; a loop that hands over a
@@ -356,8 +367,8 @@ export class Surroundings {
 		return n === 0 ? name : `${name}~${n}`;
 	}
 
-	#out(type, fields) {
-		if (!this.#closed) this.#emit({ type, session: this.session, ...fields });
+	#out(message) {
+		if (!this.#closed) this.#emit(message);
 	}
 }
 

@@ -51,12 +51,26 @@ function toolOf({ name, parameters, executionMode, prepareArguments }, surroundi
 		name,
 		label: name,
 		description: name,
-		parameters: parameters ?? { type: "object", properties: {} },
+		parameters: schemaOf(parameters),
 		...(executionMode && { executionMode }),
 		...(prepareArguments && { prepareArguments: (args) => surroundings.prepareArguments(name, args) }),
 		execute: (toolCallId, args, signal, onUpdate) =>
 			surroundings.execute({ toolCallId, toolName: name, args, signal: Boolean(signal) }, signal, onUpdate),
 	};
+}
+
+const schemas = new Map(); // by their JSON
+const MOST_SCHEMAS = 1000;
+
+// In a program a tool has one schema for as long as it lives, and the loop compiles
+// a schema that it has not met. So the same schema is the same object in every session.
+function schemaOf(parameters = { type: "object", properties: {} }) {
+	const text = JSON.stringify(parameters);
+	if (!schemas.has(text)) {
+		if (schemas.size >= MOST_SCHEMAS) schemas.clear();
+		schemas.set(text, parameters);
+	}
+	return schemas.get(text);
 }
 
 function hooksOf(surroundings, { edited, update }) {

@@ -96,6 +96,12 @@ func (w *witness) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	return witnessed{session}, nil
 }
 
+// Play does a whole case at once.
+func (w *witness) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
+	wake, err := w.Process.Play(ctx, sc, actions, expect, out)
+	return wake, told(err)
+}
+
 type witnessed struct{ harness.Session }
 
 // Do hands over one action.
@@ -106,15 +112,6 @@ func (s witnessed) Settle(out func(*trace.Entry)) error { return told(s.Session.
 
 // Close ends the case.
 func (s witnessed) Close() error { return told(s.Session.Close()) }
-
-// Play does a whole schedule at once.
-func (s witnessed) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
-	pipeline, ok := s.Session.(harness.Pipeliner)
-	if !ok {
-		return harness.ErrMispredicted
-	}
-	return pipeline.Play(actions, expect, out)
-}
 
 // NextWake is the subject's.
 func (s witnessed) NextWake() (d time.Duration, ok bool) {

@@ -14,8 +14,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -34,6 +32,10 @@ type conn struct {
 	began    time.Time
 	ending   sync.Once
 
+	// of the goroutine that reads
+	memory memory
+	filled *inbox // has been filled, and whoever waits there is still asleep
+
 	mu       sync.Mutex
 	err      error // why the conversation is over: the first reason counts
 	lastID   int64
@@ -46,8 +48,19 @@ type conn struct {
 // request is a message that the subject has not answered yet.
 type request struct {
 	id   int64
-	what string // for people
+	what subject
 	to   *inbox
+}
+
+// subject is what a message is about, for people.
+type subject struct{ what, of, session string }
+
+func (s subject) String() string {
+	text := s.what + s.of
+	if s.session != "" {
+		text += " (" + s.session + ")"
+	}
+	return text
 }
 
 const (
@@ -231,6 +244,9 @@ func (c *conn) read() {
 			c.lastLine.Store(int64(time.Since(c.began)))
 			err = c.take(line)
 		}
+		if err != nil || !lines.more() {
+			c.wake()
+		}
 		if err != nil {
 			c.stopReading(err)
 			break
@@ -284,7 +300,7 @@ func (c *conn) open() string {
 	if len(c.waiting) == 0 {
 		return ""
 	}
-	return c.waiting[0].what
+	return c.waiting[0].what.String()
 }
 
 func (c *conn) while() string {
@@ -296,7 +312,7 @@ func (c *conn) while() string {
 
 // take checks a line and hands it to whom it is for.
 func (c *conn) take(line Line) error {
-	r, err := DecodeReply(line)
+	r, err := c.memory.decode(line)
 	if err == nil && c.opts.Strict {
 		err = strict(FromSubject, line)
 	}
@@ -309,7 +325,7 @@ func (c *conn) take(line Line) error {
 	return c.takeReply(r)
 }
 
-func (c *conn) takeReply(r *Reply) error {
+func (c *conn) takeReply(r arrival) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if r.Re == 0 { // an error that is about no message in particular
@@ -329,11 +345,28 @@ func (c *conn) takeReply(r *Reply) error {
 		to.outputs.Store(0)
 		to.outputBytes.Store(0)
 	}
-	to.put(r)
+	c.put(to, r)
 	return nil
 }
 
-func (c *conn) takeOutput(r *Reply, size int) error {
+// put fills an inbox. Whoever waits there is woken once all has been put there
+// that has come.
+func (c *conn) put(to *inbox, r arrival) {
+	if c.filled != to {
+		c.wake()
+	}
+	c.filled = to
+	to.put(r)
+}
+
+func (c *conn) wake() {
+	if c.filled != nil {
+		c.filled.wake()
+	}
+	c.filled = nil
+}
+
+func (c *conn) takeOutput(r arrival, size int) error {
 	if r.Type == TypeLog {
 		c.stderr.add(r.Text)
 		c.opts.log(r.Text)
@@ -352,20 +385,20 @@ func (c *conn) takeOutput(r *Reply, size int) error {
 			Message: fmt.Sprintf("the subject wrote %d messages without coming to rest%s", s.box.outputs.Load(), c.while()),
 		}
 	}
-	s.box.put(r)
+	c.put(s.box, r)
 	return nil
 }
 
 // stray judges an output of a session that is not open. A loop that was given
 // up may still have had something to say.
-func stray(r *Reply, newest int) error {
+func stray(r arrival, newest int) error {
 	if n, err := strconv.Atoi(strings.TrimPrefix(r.Session, "s")); err == nil && n >= 1 && n <= newest {
 		return nil
 	}
 	return r.violation(fmt.Sprintf("there never was a session %q", r.Session), "")
 }
 
-func (r *Reply) violation(problem, cause string) *ProtocolError {
+func (r arrival) violation(problem, cause string) *ProtocolError {
 	return &ProtocolError{Line: r.line, Offset: r.offset, Problem: problem, Cause: cause}
 }
 
@@ -390,7 +423,10 @@ func (c *conn) ask(to *inbox, asked ...asked) (int64, error) {
 	for _, a := range asked {
 		c.lastID++
 		a.message.ID = c.lastID
-		line, err := json.Marshal(a.message, json.Deterministic(true))
+		before := len(text)
+		var err error
+		text, err = a.message.append(text)
+		line := text[before:]
 		if err == nil && len(line) > MaxLine {
 			err = fmt.Errorf("%s is longer than %d MiB", a.what, MaxLine>>20)
 		}
@@ -400,7 +436,7 @@ func (c *conn) ask(to *inbox, asked ...asked) (int64, error) {
 		if err != nil {
 			return 0, err
 		}
-		text = append(append(text, line...), '\n')
+		text = append(text, '\n')
 		c.waiting = append(c.waiting, request{id: c.lastID, what: a.what, to: to})
 	}
 	c.send.push(text)
@@ -410,7 +446,7 @@ func (c *conn) ask(to *inbox, asked ...asked) (int64, error) {
 // asked is a message and what it is for people.
 type asked struct {
 	message *Request
-	what    string
+	what    subject
 }
 
 // errOver says that the conversation is over; conn.reason says why.
@@ -419,37 +455,42 @@ var errOver = errors.New("the conversation is over")
 // inbox is where messages wait for a session, in the order in which they came.
 type inbox struct {
 	mu          sync.Mutex
-	arrived     []*Reply
+	arrived     []arrival
 	ready       chan struct{} // has an element if something may have arrived
-	batch       []*Reply      // of the one that reads
+	batch       []arrival     // of the one that reads …
+	read        int           // … of which this many have been read
 	outputs     atomic.Int64  // since the last barrier
 	outputBytes atomic.Int64
 }
 
 func newInbox() *inbox { return &inbox{ready: make(chan struct{}, 1)} }
 
-func (b *inbox) put(r *Reply) {
+func (b *inbox) put(r arrival) {
 	b.mu.Lock()
 	b.arrived = append(b.arrived, r)
 	b.mu.Unlock()
+}
+
+func (b *inbox) wake() {
 	select {
 	case b.ready <- struct{}{}:
 	default:
 	}
 }
 
-func (b *inbox) take() *Reply {
-	if len(b.batch) == 0 {
+func (b *inbox) take() (r arrival, ok bool) {
+	if b.read == len(b.batch) {
+		clear(b.batch)
 		b.mu.Lock()
-		b.batch, b.arrived = b.arrived, nil
+		b.batch, b.arrived = b.arrived, b.batch[:0]
 		b.mu.Unlock()
+		b.read = 0
 	}
 	if len(b.batch) == 0 {
-		return nil
+		return r, false
 	}
-	r := b.batch[0]
-	b.batch = b.batch[1:]
-	return r
+	b.read++
+	return b.batch[b.read-1], true
 }
 
 // errQuiet says that nothing arrived in time.
@@ -457,8 +498,8 @@ var errQuiet = errors.New("nothing arrived")
 
 // next waits for the next message, as long as the subject shows signs of life:
 // limit is the time since its last line.
-func (c *conn) next(ctx context.Context, b *inbox, limit time.Duration) (*Reply, error) {
-	if r := b.take(); r != nil {
+func (c *conn) next(ctx context.Context, b *inbox, limit time.Duration) (arrival, error) {
+	if r, ok := b.take(); ok {
 		return r, nil
 	}
 	start := time.Since(c.began)
@@ -468,38 +509,38 @@ func (c *conn) next(ctx context.Context, b *inbox, limit time.Duration) (*Reply,
 		select {
 		case <-b.ready:
 		case <-c.done:
-			if r := b.take(); r != nil {
+			if r, ok := b.take(); ok {
 				return r, nil
 			}
-			return nil, errOver
+			return arrival{}, errOver
 		case <-ctx.Done():
-			return nil, ctx.Err()
+			return arrival{}, ctx.Err()
 		case <-timer.C:
 			quiet := time.Since(c.began) - max(start, time.Duration(c.lastLine.Load()))
 			if quiet >= limit {
-				return nil, errQuiet
+				return arrival{}, errQuiet
 			}
 			timer.Reset(limit - quiet)
 		}
-		if r := b.take(); r != nil {
+		if r, ok := b.take(); ok {
 			return r, nil
 		}
 	}
 }
 
 // reply waits for the reply to a request that has no outputs before it.
-func (c *conn) reply(ctx context.Context, b *inbox, limit time.Duration) (*Reply, error) {
+func (c *conn) reply(ctx context.Context, b *inbox, limit time.Duration) (arrival, error) {
 	r, err := c.next(ctx, b, limit)
 	switch err {
 	case nil:
 		return r, nil
 	case errOver:
-		return nil, c.reason()
+		return arrival{}, c.reason()
 	case errQuiet:
 		c.fail(c.hang(limit))
-		return nil, c.reason()
+		return arrival{}, c.reason()
 	}
-	return nil, err
+	return arrival{}, err
 }
 
 // hang is the error for a subject that shows no sign of life.

@@ -83,5 +83,8 @@ func (r *LineReader) read() ([]byte, error) {
 	return r.long, err
 }
 
-// more reports whether input has arrived that has not been given out.
-func (r *LineReader) more() bool { return r.in.Buffered() > 0 }
+// more reports whether a whole line has been read that has not been given out.
+func (r *LineReader) more() bool {
+	waiting, _ := r.in.Peek(r.in.Buffered())
+	return bytes.IndexByte(waiting, '\n') >= 0
+}

@@ -70,6 +70,7 @@ type Request struct {
 	Edition string          `json:"edition,omitempty"`
 	Config  *trace.Config   `json:"config,omitzero"`
 	Script  *harness.Script `json:"script,omitzero"`
+	opening *opening        // the same, written before
 
 	// user
 	Name string           `json:"name,omitempty"`
@@ -202,8 +203,8 @@ func (r *Reply) isOutput() bool {
 }
 
 // entry is an output as an entry of a trace.
-func (r *Reply) entry() *trace.Entry {
-	e := &trace.Entry{
+func (r arrival) entry() trace.Entry {
+	e := trace.Entry{
 		Kind: trace.Kind(r.Type), Name: r.Name, Event: r.Event, State: r.State,
 		Auto: r.Auto, Aborted: r.Aborted, Payload: r.Payload, Answer: r.Answer,
 		Outcome: r.Outcome, Message: r.Message, Changed: r.Changed,

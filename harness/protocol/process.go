@@ -226,7 +226,7 @@ func (p *Process) shakeHands(ctx context.Context, c *conn) (final bool, err erro
 	hello := &Request{
 		Type: TypeHello, Protocol: []int{Version}, Harness: p.opts.Harness, Editions: p.opts.Editions, Nonce: nonce,
 	}
-	r, err := c.converse(ctx, box, asked{hello, "hello"}, p.opts.scaled(helloLimit))
+	r, err := c.converse(ctx, box, asked{hello, subject{what: "hello"}}, p.opts.scaled(helloLimit))
 	if err != nil {
 		return false, err
 	}
@@ -236,7 +236,7 @@ func (p *Process) shakeHands(ctx context.Context, c *conn) (final bool, err erro
 	// What it does with a message that it cannot know shows whether it will bear
 	// the next version of the protocol.
 	probe := &Request{Type: "x-" + strings.ToLower(nonce)}
-	odd, err := c.converse(ctx, box, asked{probe, "a message of an unknown type"}, p.opts.scaled(replyLimit))
+	odd, err := c.converse(ctx, box, asked{probe, subject{what: "a message of an unknown type"}}, p.opts.scaled(replyLimit))
 	if err != nil {
 		return false, err
 	}
@@ -252,7 +252,7 @@ func (p *Process) shakeHands(ctx context.Context, c *conn) (final bool, err erro
 	return false, nil
 }
 
-func helloFault(r *Reply, nonce string) (final bool, err error) {
+func helloFault(r arrival, nonce string) (final bool, err error) {
 	if r.Type == TypeError && (r.Code == CodeVersion || r.Code == CodeUnsupported) {
 		return true, fmt.Errorf("the subject does not speak %s: %s", Name, r.Message)
 	}
@@ -274,11 +274,11 @@ func helloFault(r *Reply, nonce string) (final bool, err error) {
 }
 
 // converse sends a request that has no outputs and waits for its reply.
-func (c *conn) converse(ctx context.Context, box *inbox, a asked, limit time.Duration) (*Reply, error) {
+func (c *conn) converse(ctx context.Context, box *inbox, a asked, limit time.Duration) (arrival, error) {
 	if _, err := c.ask(box, a); err == errOver {
-		return nil, c.reason()
+		return arrival{}, c.reason()
 	} else if err != nil {
-		return nil, err
+		return arrival{}, err
 	}
 	return c.reply(ctx, box, limit)
 }
@@ -296,7 +296,7 @@ func (p *Process) Close() error {
 
 func (c *conn) bye() error {
 	limit := c.opts.scaled(byeLimit)
-	r, err := c.converse(context.Background(), newInbox(), asked{&Request{Type: TypeBye}, "bye"}, limit)
+	r, err := c.converse(context.Background(), newInbox(), asked{&Request{Type: TypeBye}, subject{what: "bye"}}, limit)
 	if err != nil {
 		return err
 	}

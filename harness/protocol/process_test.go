@@ -401,7 +401,6 @@ func TestTextsThatOthersSplitAt(t *testing.T) {
 
 func TestBothSidesWriteMuch(t *testing.T) {
 	p := fake(t, "lax", protocol.Options{})
-	s := open(t, p)
 	text := "many20 " // the texts make it 40 MiB in all each way, far more than the pipes hold
 	actions, expect := []*harness.Action{}, [][]string{}
 	waiting := []string{}
@@ -412,7 +411,7 @@ func TestBothSidesWriteMuch(t *testing.T) {
 		waiting = append(waiting, "model/"+strconv.Itoa(i))
 		expect = append(expect, slices.Clone(waiting))
 	}
-	if err := s.(harness.Pipeliner).Play(actions, expect, func(*trace.Entry) {}); err != nil {
+	if _, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, expect, func(*trace.Entry) {}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -421,26 +420,18 @@ func TestPlay(t *testing.T) {
 	p := fake(t, "ok", protocol.Options{})
 	actions := []*harness.Action{prompt("go"), modelDone("model/0")}
 	t.Run("as predicted", func(t *testing.T) {
-		s := open(t, p)
 		var seen []string
-		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
+		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
 			seen = append(seen, strconv.Itoa(e.Step)+" "+summary(e))
 		})
 		want := []string{"1 event 0 agent_start", "1 call model/0", "2 event 1 message_end", "2 settled prompt/0 ok"}
 		if err != nil || !slices.Equal(seen, want) {
 			t.Errorf("%q, %v; want %q", seen, err, want)
 		}
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
 	})
 	t.Run("otherwise", func(t *testing.T) {
-		s := open(t, p)
-		err := s.(harness.Pipeliner).Play(actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
+		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
 		if err != harness.ErrMispredicted {
-			t.Error(err)
-		}
-		if err := s.Close(); err != nil {
 			t.Error(err)
 		}
 		if _, err := do(open(t, p), prompt("go")); err != nil {

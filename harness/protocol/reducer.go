@@ -49,14 +49,14 @@ func (r *reducer) Reduce(view any, ev *trace.Event) (any, error) {
 		return nil, err
 	}
 	given := view.(*remoteView)
-	what := "reduce of " + ev.Type
+	what := subject{what: "reduce of ", of: ev.Type}
 	request := &Request{Type: TypeReduce, View: given.state, Event: ev}
 	reply, err := c.converse(r.ctx, newInbox(), asked{request, what}, r.process.opts.scaled(replyLimit))
 	switch {
 	case err != nil:
 		return nil, err
 	case reply.Type == TypeError:
-		return nil, &ReplyError{To: what, Code: reply.Code, Message: reply.Message, Stack: reply.Stack}
+		return nil, &ReplyError{To: what.String(), Code: reply.Code, Message: reply.Message, Stack: reply.Stack}
 	case reply.Type != TypeReduced:
 		err := reply.violation(fmt.Sprintf("%s was answered with %s", what, reply.Type), "answer it with reduced or error")
 		c.fail(err)

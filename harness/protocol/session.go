@@ -22,17 +22,35 @@ type session struct {
 	called map[string]struct{} // callbacks that waited, or still do
 	spent  time.Duration       // waiting for the subject
 	last   string              // label of the last action
+	entry  trace.Entry         // of the last output
 	wake   time.Duration       // until the subject wakes, as the last barrier said
 }
 
 var (
 	_ harness.Session   = (*session)(nil)
-	_ harness.Pipeliner = (*session)(nil)
 	_ harness.Sleeper   = (*session)(nil)
+	_ harness.Pipeliner = (*Process)(nil)
 )
 
 // Open begins a case. It starts the subject if it does not run.
 func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return nil, err
+	}
+	open := s.openRequest(&harness.Prepared{Scenario: sc})
+	if _, err = s.ask(open); err == nil {
+		err = s.opened(open.what)
+	}
+	if err != nil {
+		s.forget()
+		return nil, err
+	}
+	return s, nil
+}
+
+// session makes a session of which the subject has not been told yet.
+func (p *Process) session(ctx context.Context) (*session, error) {
 	c, err := p.running(ctx)
 	if err != nil {
 		return nil, err
@@ -42,45 +60,45 @@ func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	p.mu.Unlock()
 	s := &session{conn: c, box: newInbox(), ctx: ctx, quiet: quiet, called: map[string]struct{}{}}
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	c.unasked++
 	s.name = "s" + strconv.Itoa(c.unasked)
 	c.sessions[s.name] = s
-	c.mu.Unlock()
-	config := sc.Config
-	open := &Request{
-		Type: TypeOpen, Session: s.name, Form: sc.Form, Edition: string(sc.Edition),
-		Config: &config, Script: harness.ScriptOf(sc),
-	}
-	if err := s.simple(open, "open of "+s.name, p.opts.scaled(replyLimit)); err != nil {
-		s.forget()
-		return nil, err
-	}
 	return s, nil
 }
 
-// simple sends a request that is answered with ok and has no outputs.
-func (s *session) simple(m *Request, what string, limit time.Duration) error {
-	r, err := s.conn.converse(s.ctx, s.box, asked{m, what}, limit)
+func (s *session) openRequest(sc *harness.Prepared) asked {
+	open, ok := sc.Made.(*opening)
+	if !ok {
+		open = newOpening(sc.Scenario)
+		sc.Made = open
+	}
+	return asked{&Request{Type: TypeOpen, Session: s.name, opening: open}, subject{what: "open of ", of: s.name}}
+}
+
+// opened waits until the subject has answered that request to open the session.
+func (s *session) opened(what subject) error {
+	r, err := s.conn.reply(s.ctx, s.box, s.conn.opts.scaled(replyLimit))
 	if err != nil {
 		return err
 	}
 	if r.isOutput() {
-		return s.protest(r.violation(r.Type+" before "+what+" was answered", "nothing has been asked of the loop yet"))
+		return s.protest(r.violation(fmt.Sprintf("%s before %s was answered", r.Type, what), "nothing has been asked of the loop yet"))
 	}
 	return s.accepted(r, what)
 }
 
 // accepted judges the reply to a request that should be answered with ok.
-func (s *session) accepted(r *Reply, what string) error {
+func (s *session) accepted(r arrival, what subject) error {
 	switch {
 	case r.Type == TypeOK:
 		return nil
 	case r.Type == TypeError && (r.Code == CodeCrashed || r.Code == CodeHung || r.Code == CodeLeaked):
 		return &harness.SubjectError{
-			Outcome: trace.Outcome(r.Code), Message: r.Message, Open: what, Exit: -1, Stderr: s.conn.stderr.last(),
+			Outcome: trace.Outcome(r.Code), Message: r.Message, Open: what.String(), Exit: -1, Stderr: s.conn.stderr.last(),
 		}
 	case r.Type == TypeError:
-		return &ReplyError{To: what, Code: r.Code, Message: r.Message, Stack: r.Stack}
+		return &ReplyError{To: what.String(), Code: r.Code, Message: r.Message, Stack: r.Stack}
 	}
 	return s.protest(r.violation(fmt.Sprintf("%s was answered with %s", what, r.Type), "answer it with ok or error"))
 }
@@ -116,14 +134,14 @@ func (s *session) ask(messages ...asked) (int64, error) {
 	return id, err
 }
 
-func (s *session) describe(a *harness.Action) string {
-	return fmt.Sprintf("%s (%s)", a.Label, s.name)
+func (s *session) describe(a *harness.Action) subject {
+	return subject{of: a.Label, session: s.name}
 }
 
 func (s *session) syncRequest() asked {
-	what := fmt.Sprintf("the barrier at the start (%s)", s.name)
+	what := subject{what: "the barrier at the start", session: s.name}
 	if s.last != "" {
-		what = fmt.Sprintf("the barrier after %s (%s)", s.last, s.name)
+		what.what, what.of = "the barrier after ", s.last
 	}
 	return asked{&Request{Type: TypeSync, Session: s.name}, what}
 }
@@ -155,28 +173,57 @@ func (s *session) Settle(out func(*trace.Entry)) error {
 	return nil
 }
 
-// Play writes the whole schedule, with a barrier after each action, and then
-// reads the whole trace.
-func (s *session) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
-	if s.quiet { // nothing can be predicted
-		return harness.ErrMispredicted
+// Play writes the whole case, with a barrier after each action, and then reads
+// the whole trace.
+func (p *Process) Play(
+	ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry),
+) (time.Duration, error) {
+	s, err := p.session(ctx)
+	if err != nil {
+		return 0, err
 	}
-	messages := make([]asked, 0, 2*len(actions))
+	defer s.forget()
+	if s.quiet { // nothing can be predicted
+		return 0, harness.ErrMispredicted
+	}
+	messages, err := s.wholeCase(sc, actions)
+	if err != nil {
+		return 0, err
+	}
+	last, err := s.ask(messages...)
+	if err != nil {
+		return 0, err
+	}
+	err = s.opened(messages[0].what)
+	if err == nil {
+		firstBarrier := last - int64(len(messages)) + 3 // after open and the first action
+		err = s.follows(firstBarrier, expect, out)
+	}
+	// Even if it went another way: what the subject has to say must not be left unread.
+	if closing := s.closed(last, messages[len(messages)-1].what); err == nil {
+		err = closing
+	}
+	return s.wake, err
+}
+
+func (s *session) wholeCase(sc *harness.Prepared, actions []*harness.Action) ([]asked, error) {
+	messages := make([]asked, 0, 2*len(actions)+2)
+	messages = append(messages, s.openRequest(sc))
 	for _, a := range actions {
 		m, err := s.request(a)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.last = a.Label
 		messages = append(messages, asked{m, s.describe(a)}, s.syncRequest())
 	}
-	last, err := s.ask(messages...)
-	if err != nil {
-		return err
-	}
-	first := last - int64(len(messages)) + 1
-	for i := range actions {
-		synced, err := s.untilSynced(first+int64(2*i+1), func(e *trace.Entry) {
+	return append(messages, s.closeRequest()), nil
+}
+
+// follows reads the trace of a schedule that has been written whole.
+func (s *session) follows(firstBarrier int64, expect [][]string, out func(*trace.Entry)) error {
+	for i := range expect {
+		synced, err := s.untilSynced(firstBarrier+int64(2*i), func(e *trace.Entry) {
 			e.Step = i + 1
 			out(e)
 		})
@@ -205,39 +252,39 @@ func sameSet(a, b []string) bool {
 
 // untilSynced passes on outputs until the barrier with that id is reached. If
 // the subject refused the action before it, that is the error, after the barrier.
-func (s *session) untilSynced(barrier int64, out func(*trace.Entry)) (*Reply, error) {
+func (s *session) untilSynced(barrier int64, out func(*trace.Entry)) (arrival, error) {
 	var refused error
 	for {
 		r, err := s.receive()
 		switch {
 		case err != nil:
-			return nil, err
+			return r, err
 		case r.isOutput():
 			if err := s.follow(r); err != nil {
-				return nil, err
+				return r, err
 			}
-			out(r.entry())
+			out(s.entryOf(r))
 		case r.Re != barrier:
-			refused = s.accepted(r, "the action "+s.last+" or one before it")
+			refused = s.accepted(r, subject{what: "the action ", of: s.last + " or one before it"})
 			if _, over := refused.(*ProtocolError); over {
-				return nil, refused
+				return r, refused
 			}
 		case r.Type == TypeSynced:
 			if err := s.checkBarrier(r); err != nil {
-				return nil, err
+				return r, err
 			}
 			return r, refused
 		case r.Type == TypeOK:
-			return nil, s.protest(r.violation("a barrier was answered with ok", "answer sync with synced"))
+			return r, s.protest(r.violation("a barrier was answered with ok", "answer sync with synced"))
 		default:
-			return nil, s.accepted(r, "the barrier")
+			return r, s.accepted(r, subject{what: "the barrier"})
 		}
 	}
 }
 
 // receive waits for the next message, within the limits.
-func (s *session) receive() (*Reply, error) {
-	if r := s.box.take(); r != nil {
+func (s *session) receive() (arrival, error) {
+	if r, ok := s.box.take(); ok {
 		return r, nil
 	}
 	limit := s.conn.opts.scaled(syncLimit)
@@ -250,7 +297,7 @@ func (s *session) receive() (*Reply, error) {
 			Outcome: trace.OutcomeHung, Exit: -1, Open: s.conn.open(),
 			Message: fmt.Sprintf("the case took longer than %v%s", whole, s.conn.while()),
 		})
-		return nil, s.conn.reason()
+		return arrival{}, s.conn.reason()
 	}
 	return r, err
 }
@@ -272,12 +319,18 @@ func (s *session) untilQuiet(out func(*trace.Entry)) error {
 		if err := s.follow(r); err != nil {
 			return err
 		}
-		out(r.entry())
+		out(s.entryOf(r))
 	}
 }
 
+// entryOf is the entry of an output, until the next one.
+func (s *session) entryOf(r arrival) *trace.Entry {
+	s.entry = r.entry()
+	return &s.entry
+}
+
 // follow checks what only the whole conversation shows.
-func (s *session) follow(r *Reply) error {
+func (s *session) follow(r arrival) error {
 	switch trace.Kind(r.Type) {
 	case trace.KindEvent:
 		if *r.N != s.events {
@@ -304,7 +357,7 @@ func (s *session) follow(r *Reply) error {
 // NextWake is what the last barrier said.
 func (s *session) NextWake() (time.Duration, bool) { return s.wake, s.wake > 0 }
 
-func (s *session) checkBarrier(r *Reply) error {
+func (s *session) checkBarrier(r arrival) error {
 	s.wake = time.Duration(r.WakeMs) * time.Millisecond
 	if *r.Events != s.events {
 		return s.protest(r.violation(
@@ -319,15 +372,24 @@ func (s *session) checkBarrier(r *Reply) error {
 	return nil
 }
 
+func (s *session) closeRequest() asked {
+	return asked{&Request{Type: TypeClose, Session: s.name}, subject{what: "close of ", of: s.name}}
+}
+
 // Close drops the session. A process that has died is no error any more.
 func (s *session) Close() error {
 	defer s.forget()
-	what := "close of " + s.name
-	id, err := s.conn.ask(s.box, asked{&Request{Type: TypeClose, Session: s.name}, what})
+	request := s.closeRequest()
+	id, err := s.conn.ask(s.box, request)
 	if err != nil {
 		return nil
 	}
-	// Outputs, and replies to what a schedule asked in vain, come first.
+	return s.closed(id, request.what)
+}
+
+// closed waits until the subject has answered the request to close. Outputs, and
+// replies to what a schedule asked in vain, come first.
+func (s *session) closed(id int64, what subject) error {
 	for {
 		r, err := s.conn.reply(context.WithoutCancel(s.ctx), s.box, s.conn.opts.scaled(replyLimit))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
@@ -30,6 +31,12 @@ func (p *patient) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 		return nil, err
 	}
 	return failedSession{p.endCase(err)}, nil
+}
+
+// Play does a whole case at once.
+func (p *patient) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
+	wake, err := p.Process.Play(ctx, sc, actions, expect, out)
+	return wake, p.endCase(err)
 }
 
 // endCase is the error as one that ends the case alone. What the subject wrote
@@ -96,23 +103,11 @@ func (s *patientSession) Settle(out func(*trace.Entry)) error {
 // the case.
 func (s *patientSession) Close() error { return s.subject.endCase(s.Session.Close()) }
 
-// Play does a whole schedule at once.
-func (s *patientSession) Play(actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
-	pipeline, ok := s.Session.(harness.Pipeliner)
-	if !ok {
-		return harness.ErrMispredicted
-	}
-	return s.subject.endCase(pipeline.Play(actions, expect, out))
-}
-
 // failedSession is a case that could not be opened.
 type failedSession struct{ err error }
 
 // Do fails.
 func (s failedSession) Do(*harness.Action) error { return s.err }
-
-// Play fails.
-func (s failedSession) Play([]*harness.Action, [][]string, func(*trace.Entry)) error { return s.err }
 
 // Settle fails.
 func (s failedSession) Settle(func(*trace.Entry)) error { return s.err }
