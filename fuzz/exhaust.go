@@ -53,7 +53,7 @@ func (x *explorer) exhaustDrawn(ctx context.Context, share int) error {
 	for i := 0; budget > 0 && !x.over(ctx); limit = min(2*limit, lastLimit) {
 		n := max(1, min(scenariosRound, budget/(2*limit)))
 		tallies := make([][]*tally, n)
-		err := x.each(n, func(k int) error {
+		err := x.each(n, func(_ *seat, k int) error {
 			sc := x.scenario(NewSeeded(x.seedOf(streamSmall, i+k)), small(x.o.Size))
 			tallies[k] = x.exhaust(ctx, sc, min(limit, budget), 1)
 			return nil
@@ -149,9 +149,6 @@ func (x *explorer) merge(tallies []*tally, order int, origin string) error {
 		}
 		for i := range t.first {
 			out := &t.first[i].outcome
-			if out.rec != nil {
-				out.look = x.seen.look(out.rec.Trace)
-			}
 			x.note(t.scenario, out, order-exhaustedFirst, origin)
 		}
 		if !t.over {
@@ -188,6 +185,8 @@ func (x *explorer) goThrough(ctx context.Context, t *tally, jobs int) {
 
 // part goes through one part of the schedules.
 func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness.Exhaustive, p *pool, t *tally) {
+	s := x.sit()
+	defer x.stand(s)
 	for part.Next() {
 		if !t.begin() || ctx.Err() != nil {
 			t.stop(nil)
@@ -195,12 +194,11 @@ func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness
 			return
 		}
 		x.runs.Add(1)
-		rec, err := harness.Run(ctx, x.court.driver, sc, part, x.o.Limits)
-		out, err := x.conclude(ctx, sc, rec, err)
+		out, err := x.run(ctx, s, sc, part)
 		if err == nil {
 			t.note(&out, part)
 		}
-		if err != nil || out.rec == nil {
+		if err != nil || !out.ran {
 			t.stop(err)
 			p.stop()
 			return
@@ -234,17 +232,13 @@ func (t *tally) stop(err error) {
 // note takes in a run; of each kind of outcome the schedule that comes first
 // stays.
 func (t *tally) note(out *outcome, part *harness.Exhaustive) {
-	if out.rec != nil && part.Strayed() {
+	if out.ran && part.Strayed() {
 		out.wrong = &wrong{kind: NotDeterministic, message: "after the same actions the subject waited for other callbacks than before"}
-	}
-	shape := uint64(0)
-	if out.rec != nil {
-		shape = shapeOf(out.rec.Trace, func(digest) {})
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if out.rec != nil && len(t.shapes) < exhaustLimit {
-		t.shapes[shape] = struct{}{}
+	if out.ran && len(t.shapes) < exhaustLimit {
+		t.shapes[out.look.shape] = struct{}{}
 	}
 	if out.wrong != nil {
 		t.Failed++

@@ -113,6 +113,7 @@ type explorer struct {
 	runs    atomic.Int64
 	stopped atomic.Bool
 	seen    *novelty
+	seats   seats
 
 	result *Result
 	mu     sync.Mutex // guards Progress and the result while findings are shrunk
@@ -196,26 +197,54 @@ func (x *explorer) left(ctx context.Context) bool {
 	return false
 }
 
+// seats are those that nobody sits on.
+type seats struct {
+	sync.Mutex
+	free []*seat
+}
+
+// sit gives a seat, and stand gives it back.
+func (x *explorer) sit() *seat {
+	x.seats.Lock()
+	defer x.seats.Unlock()
+	n := len(x.seats.free)
+	if n == 0 {
+		return x.court.open()
+	}
+	s := x.seats.free[n-1]
+	x.seats.free = x.seats.free[:n-1]
+	return s
+}
+
+func (x *explorer) stand(s *seat) {
+	x.seats.Lock()
+	defer x.seats.Unlock()
+	x.seats.free = append(x.seats.free, s)
+}
+
 // outcome is what came of one run.
 type outcome struct {
-	rec         *harness.Recording // nil if there was none
+	ran         bool
+	schedule    []string
 	wrong       *wrong
+	rec         *harness.Recording // if something is wrong
 	look        look
 	unsupported bool
 	count       int // how often else the same came of other schedules
 }
 
 // run runs and judges one schedule.
-func (x *explorer) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (outcome, error) {
-	rec, err := x.court.record(ctx, sc, p)
-	out, err := x.conclude(ctx, sc, rec, err)
-	if out.rec != nil {
-		out.look = x.seen.look(out.rec.Trace)
+func (x *explorer) run(ctx context.Context, s *seat, sc *harness.Scenario, p harness.Policy) (outcome, error) {
+	rec, err := s.runner.Run(ctx, sc, p)
+	out, err := x.conclude(ctx, s, sc, rec, err)
+	if out.ran {
+		out.look = x.seen.look(rec.Trace)
 	}
 	return out, err
 }
 
-func (x *explorer) conclude(ctx context.Context, sc *harness.Scenario, rec *harness.Recording, err error) (outcome, error) {
+// conclude judges a recording, and keeps it if something is wrong.
+func (x *explorer) conclude(ctx context.Context, s *seat, sc *harness.Scenario, rec *harness.Recording, err error) (outcome, error) {
 	if err != nil {
 		switch {
 		case unsupported(err):
@@ -225,7 +254,7 @@ func (x *explorer) conclude(ctx context.Context, sc *harness.Scenario, rec *harn
 		}
 		return outcome{}, err
 	}
-	w, err := x.court.judge(ctx, sc, rec)
+	w, err := s.judge(ctx, sc, rec)
 	if err == nil {
 		w, err = x.repeated(ctx, sc, rec, w)
 	}
@@ -235,7 +264,12 @@ func (x *explorer) conclude(ctx context.Context, sc *harness.Scenario, rec *harn
 		}
 		return outcome{}, err
 	}
-	return outcome{rec: rec, wrong: w}, nil
+	out := outcome{ran: true, wrong: w, schedule: slices.Clone(rec.Schedule)}
+	if w != nil {
+		s.runner.Keep()
+		out.rec = rec
+	}
+	return out, nil
 }
 
 // repeated replays a schedule if that was asked for.
@@ -270,16 +304,16 @@ func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin st
 	if out.unsupported {
 		x.result.Unsupported++
 	}
-	if out.rec == nil {
+	if !out.ran {
 		return
 	}
 	if x.seen.add(out.look) {
-		x.seen.keep(sample{scenario: sc, schedule: out.rec.Schedule})
+		x.seen.keep(sample{scenario: sc, schedule: out.schedule})
 	}
 	if out.wrong != nil {
 		x.found(&Finding{
 			Kind: out.wrong.kind, Level: out.wrong.level, Message: out.wrong.message, Entries: out.wrong.entries,
-			Original: harness.Case{Scenario: sc, Schedule: out.rec.Schedule}, Recording: out.rec, Origin: origin,
+			Original: harness.Case{Scenario: sc, Schedule: out.schedule}, Recording: out.rec, Origin: origin,
 			Count: 1 + out.count, order: order,
 		})
 	}
@@ -314,11 +348,14 @@ func (x *explorer) tell(phase string) {
 	x.o.Progress(p)
 }
 
-// each calls do for 0 to n-1, several at a time, until one fails.
-func (x *explorer) each(n int, do func(i int) error) error {
+// each calls do for 0 to n-1, several at a time, each with a seat of its own, until
+// one fails.
+func (x *explorer) each(n int, do func(s *seat, i int) error) error {
 	if x.o.Jobs == 1 {
+		s := x.sit()
+		defer x.stand(s)
 		for i := range n {
-			if err := do(i); err != nil {
+			if err := do(s, i); err != nil {
 				return err
 			}
 		}
@@ -328,12 +365,14 @@ func (x *explorer) each(n int, do func(i int) error) error {
 	var group errgroup.Group
 	for range min(x.o.Jobs, n) {
 		group.Go(func() error {
+			s := x.sit()
+			defer x.stand(s)
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= n {
 					return nil
 				}
-				if err := do(i); err != nil {
+				if err := do(s, i); err != nil {
 					next.Store(int64(n))
 					return err
 				}
@@ -365,7 +404,9 @@ func (x *explorer) saved(ctx context.Context) error {
 
 func (x *explorer) savedCase(ctx context.Context, c *harness.CaseFile) error {
 	c.Case.Scenario.Keep = true
-	out, err := x.run(ctx, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
+	s := x.sit()
+	defer x.stand(s)
+	out, err := x.run(ctx, s, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
 	if err != nil {
 		return fmt.Errorf("saved case %s: %w", c.Name, err)
 	}
@@ -386,7 +427,7 @@ func (x *explorer) finish(ctx context.Context) error {
 	r := x.result
 	r.Runs, r.Shapes, r.ShapesMore = int(x.runs.Load()), len(x.seen.shapes), x.seen.capped
 	slices.SortStableFunc(r.Findings, func(a, b *Finding) int { return a.order - b.order })
-	err := x.each(len(r.Findings), func(i int) error { return x.shrink(ctx, r.Findings[i]) })
+	err := x.each(len(r.Findings), func(s *seat, i int) error { return x.shrink(ctx, s, r.Findings[i]) })
 	r.dropRepeated()
 	if err != nil || x.o.SaveDir == "" {
 		return err
@@ -403,7 +444,7 @@ func (x *explorer) finish(ctx context.Context) error {
 // believed.
 const replays = 2
 
-func (x *explorer) shrink(ctx context.Context, f *Finding) error {
+func (x *explorer) shrink(ctx context.Context, seat *seat, f *Finding) error {
 	if f.Saved {
 		return nil
 	}
@@ -417,7 +458,7 @@ func (x *explorer) shrink(ctx context.Context, f *Finding) error {
 		x.varies(f, w)
 		return contextless(ctx, err)
 	}
-	s := x.court.minimise(ctx, f.Original, f.Kind, x.o.ShrinkRuns)
+	s := seat.minimise(ctx, f.Original, f.Kind, x.o.ShrinkRuns)
 	if s == nil {
 		return nil
 	}

@@ -642,7 +642,9 @@ func (g *generator) continued() {
 }
 
 func queued(kind harness.UserKind) []harness.UserAction {
-	text := func(s string) harness.UserAction { return harness.UserAction{Kind: kind, Answer: trace.Answer{Text: s}} }
+	text := func(s string) harness.UserAction {
+		return harness.UserAction{Kind: kind, Answer: trace.Answer{Text: s}}
+	}
 	return []harness.UserAction{text("one more thing"), text("and another")}
 }
 

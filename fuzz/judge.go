@@ -27,7 +27,7 @@ type wrong struct {
 	entries []int
 }
 
-// court runs cases on a subject and judges them.
+// court says on what subject cases are run, and how they are judged.
 type court struct {
 	driver       harness.Driver
 	oracle       harness.Driver
@@ -36,18 +36,36 @@ type court struct {
 	limits       harness.Limits
 }
 
-func (c *court) record(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error) {
+// seat is where one goroutine runs cases and judges them, in memory of its own:
+// what it records holds until its next run, or for good once it was told to keep it.
+type seat struct {
+	*court
+	runner runner
+	check  *conformance.Judge
+}
+
+// runner is a [harness.Runner], or one with predictions.
+type runner interface {
+	Run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error)
+	Keep()
+}
+
+// open gives a seat.
+func (c *court) open() *seat {
+	s := &seat{court: c, check: conformance.NewJudge(c.rules)}
 	if c.oracle == nil {
-		return harness.Run(ctx, c.driver, sc, p, c.limits)
+		s.runner = harness.NewRunner(c.driver, c.limits)
+	} else {
+		s.runner = harness.NewPredictedRunner(c.driver, c.oracle, c.limits)
 	}
-	return harness.RunPredicted(ctx, c.driver, c.oracle, sc, p, c.limits)
+	return s
 }
 
 // judge says what is wrong with a recording; nil if nothing is. A broken MUST rule
 // comes first, then how the recording ended, then what the oracle says, and last a
 // broken rule of a lower level.
-func (c *court) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
-	v := conformance.Check(rec.Trace, c.rules, conformance.InEdition(sc.Edition))
+func (c *seat) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Recording) (*wrong, error) {
+	v := c.check.Check(rec.Trace, conformance.InEdition(sc.Edition))
 	first := v.First()
 	if first != nil && first.Level == conformance.Must {
 		return ruleBroken(first), nil

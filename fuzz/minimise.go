@@ -36,7 +36,7 @@ type Shrunk struct {
 
 // minimiser makes a case smaller for as long as the same thing is wrong with it.
 type minimiser struct {
-	court  *court
+	seat   *seat
 	kind   string
 	budget int
 	best   Shrunk
@@ -47,8 +47,8 @@ type minimiser struct {
 // minimise gives the smallest case that it finds, within that many runs, in which
 // the same kind of thing is wrong. Nil means that the case itself did not show it
 // again.
-func (c *court) minimise(ctx context.Context, first harness.Case, kind string, budget int) *Shrunk {
-	m := &minimiser{court: c, kind: kind, budget: budget}
+func (s *seat) minimise(ctx context.Context, first harness.Case, kind string, budget int) *Shrunk {
+	m := &minimiser{seat: s, kind: kind, budget: budget}
 	start := harness.Case{Scenario: clone(first.Scenario), Schedule: first.Schedule}
 	tidy(start.Scenario)
 	again := m.try(ctx, start)
@@ -110,15 +110,16 @@ func (m *minimiser) run(ctx context.Context, sc *harness.Scenario, p harness.Pol
 	}
 	m.budget--
 	counting := &departures{policy: p}
-	rec, err := m.court.record(ctx, sc, counting)
+	rec, err := m.seat.runner.Run(ctx, sc, counting)
 	if err != nil {
 		m.spent = !unsupported(err)
 		return nil
 	}
-	w, err := m.court.judge(ctx, sc, rec)
+	w, err := m.seat.judge(ctx, sc, rec)
 	if err != nil || w == nil || w.kind != m.kind {
 		return nil
 	}
+	m.seat.runner.Keep()
 	return &Shrunk{
 		Case: harness.Case{Scenario: sc, Schedule: rec.Schedule}, Recording: rec, wrong: w,
 		Cost: Cost{Size: sizeOf(sc), Departures: counting.n, Labels: len(rec.Schedule), Length: len(rec.Schedule)},

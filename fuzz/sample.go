@@ -37,14 +37,14 @@ func (x *explorer) sample(ctx context.Context) error {
 	round := make([]draw, roundSize)
 	for first := 0; ; first += roundSize {
 		clear(round)
-		err := x.each(roundSize, func(i int) error {
+		err := x.each(roundSize, func(s *seat, i int) error {
 			if !x.left(ctx) {
 				return nil
 			}
 			d := &round[i]
 			x.draw(d, first+i)
 			var err error
-			d.outcome, err = x.run(ctx, d.scenario, d.policy)
+			d.outcome, err = x.run(ctx, s, d.scenario, d.policy)
 			return err
 		})
 		if err != nil {
@@ -66,7 +66,7 @@ func (x *explorer) takeIn(round []draw, first int) (last bool) {
 		}
 		x.result.Scenarios++
 		x.note(d.scenario, &d.outcome, first+i, fmt.Sprintf("scenario %d of seed %d, policy %s", first+i, x.o.Seed, d.spec))
-		if d.outcome.rec != nil {
+		if d.outcome.ran {
 			x.result.sampled(d.tally())
 		}
 	}
