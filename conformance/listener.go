@@ -1,6 +1,10 @@
 package conformance
 
-import "github.com/pi-conform/pi-conform/harness/trace"
+import (
+	"slices"
+
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
 
 var listenerRules = []Rule{
 	{
@@ -376,10 +380,18 @@ func (h *history) expectToldOnce(j *judge, event, listener int) {
 		if c.listener != listener {
 			continue
 		}
-		if first != none {
+		if first != none && !h.removed(listener, h.cb(first).begin, c.begin) {
 			j.expect(false, h.cb(first).begin, c.begin, "a listener that was subscribed twice is called twice")
 			return
 		}
 		first = k
 	}
+}
+
+// removed reports whether the listener was unsubscribed between two entries: once it
+// is back it is one that was added during the dispatch.
+func (h *history) removed(listener, from, to int) bool {
+	return slices.ContainsFunc(h.users, func(u user) bool {
+		return u.kind == userUnsubscribe && from < u.entry && u.entry < to && h.listenerOf(&u) == listener
+	})
 }

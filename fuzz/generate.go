@@ -156,8 +156,9 @@ func (g *generator) form() {
 	case g.size.Stream && g.one("stream form", 6):
 		g.sc.Form = trace.FormStream
 		// A reader of the plain stream that fails sees no further events, so nothing
-		// tells which texts of later requests the loop worded itself.
-		g.size.Throws = false
+		// tells which texts of later requests the loop worded itself. Nor is it told,
+		// of calls with one id, which of them a slow reader hears of.
+		g.size.Throws, g.size.Duplicates = false, false
 	}
 }
 

@@ -53,3 +53,37 @@ func TestASubjectThatDiesOnceHasDied(t *testing.T) {
 		t.Errorf("after a misprediction the recording ends with %s: %s", end.Outcome, end.Message)
 	}
 }
+
+// wayward asks the model with a signal that has fired, where nothing was aborted.
+type wayward struct{ harness.Driver }
+
+func (d wayward) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	s, err := d.Driver.Open(ctx, sc)
+	return waywardSession{s}, err
+}
+
+type waywardSession struct{ harness.Session }
+
+func (waywardSession) Play(actions []*harness.Action, _ [][]string, out func(trace.Entry)) error {
+	out(trace.Entry{Kind: trace.KindCall, Name: "model/0", Aborted: true, Payload: &trace.Payload{}, Step: 1})
+	for step := range actions[1:] {
+		out(trace.Entry{Kind: trace.KindEvent, Event: &trace.Event{Type: trace.MessageUpdate}, Step: step + 2})
+	}
+	return harness.ErrMispredicted
+}
+
+// TestASubjectMayGoAnotherWay: whatever comes of a schedule that was predicted for
+// another subject, the case is run again, step by step.
+func TestASubjectMayGoAnotherWay(t *testing.T) {
+	sc := &harness.Scenario{
+		Model: []scriptedmodel.Turn{{Text: "done", Gate: true, Stream: scriptedmodel.StreamDeltas}},
+		User:  []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: "go"}}},
+	}
+	rec, err := harness.RunPredicted(context.Background(), wayward{reference.New()}, reference.New(), sc, harness.First{}, harness.Limits{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if end := rec.Trace.Entries[len(rec.Trace.Entries)-1]; end.Outcome != trace.OutcomeComplete {
+		t.Errorf("the recording ends with %s: %s", end.Outcome, end.Message)
+	}
+}

@@ -425,7 +425,7 @@ func (c *openCall) answered(a *Action) bool {
 }
 
 func (c *openCall) streamed(a *trace.Answer) bool {
-	if endsStream(a) {
+	if endsStream(a) || len(c.plan) == 0 { // none is left if the subject went another way than predicted
 		return true
 	}
 	c.partial = a.Event.Partial

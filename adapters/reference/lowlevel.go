@@ -19,7 +19,8 @@ type lowLevel struct {
 	config    loop.Config
 	tools     []*loop.Tool
 	messages  []*trace.Message
-	listeners []int
+	listeners []seat
+	seats     int // that were ever taken
 	steering  []*trace.Message
 	followUp  []*trace.Message
 	cancel    context.CancelFunc // of the active run, or nil
@@ -32,7 +33,7 @@ func newLowLevel(j *joint, defects []loop.Defect) *lowLevel {
 	l.messages = withSystemPrompt(j.sc.Edition, cfg)
 	l.config = loop.Config{
 		Edition: j.sc.Edition, Model: j.model(cfg.Model), Level: cfg.Level, Stream: j.stream, Hooks: l.hooks(),
-		ToolExecution: cfg.ToolExecution, APIKey: cfg.APIKey, Defects: defects,
+		ToolExecution: cfg.ToolExecution, APIKey: cfg.APIKey, Events: j.s.Events(), Defects: defects,
 		Steering: func() ([]*trace.Message, error) {
 			return l.poll(trace.HookPollSteering, &l.steering, cfg.SteeringMode), nil
 		},
@@ -42,7 +43,7 @@ func newLowLevel(j *joint, defects []loop.Defect) *lowLevel {
 	}
 	for i := range cfg.Listeners {
 		if !cfg.Listeners[i].Late {
-			l.listeners = append(l.listeners, i)
+			l.subscribe(i)
 		}
 	}
 	return l
@@ -105,11 +106,9 @@ func (l *lowLevel) User(name string, kind harness.UserKind, a *trace.Answer) {
 	case harness.UserWaitForIdle:
 		l.waitForIdle(name)
 	case harness.UserSubscribe:
-		if !slices.Contains(l.listeners, *a.Listener) {
-			l.listeners = append(l.listeners, *a.Listener)
-		}
+		l.subscribe(*a.Listener)
 	case harness.UserUnsubscribe:
-		l.listeners = slices.DeleteFunc(slices.Clone(l.listeners), func(i int) bool { return i == *a.Listener })
+		l.listeners = slices.DeleteFunc(l.listeners, func(s seat) bool { return s.listener == *a.Listener })
 	}
 }
 
@@ -186,12 +185,34 @@ func (l *lowLevel) sink(ctx context.Context) loop.Sink {
 
 func (l *lowLevel) deliver(ctx context.Context, ev *trace.Event) error {
 	n := l.note(ev, nil)
-	for _, i := range l.listeners {
-		if err := l.s.Deliver(ctx, i, ev, n, l.await); err != nil {
+	for s := l.after(0); s.number > 0; s = l.after(s.number) {
+		if err := l.s.Deliver(ctx, s.listener, ev, n, l.await); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// seat is the place of a listener. Its number is never used again, so a delivery
+// that goes from number to number reaches those that come meanwhile, and not those
+// that have left before their turn.
+type seat struct{ number, listener int }
+
+func (l *lowLevel) subscribe(listener int) {
+	if !slices.ContainsFunc(l.listeners, func(s seat) bool { return s.listener == listener }) {
+		l.seats++
+		l.listeners = append(l.listeners, seat{l.seats, listener})
+	}
+}
+
+// after is the next seat that is taken; the zero seat if there is none.
+func (l *lowLevel) after(number int) seat {
+	for _, s := range l.listeners {
+		if s.number > number {
+			return s
+		}
+	}
+	return seat{}
 }
 
 func (l *lowLevel) done(name string) func([]*trace.Message, error) {

@@ -252,11 +252,16 @@ var callLife = []string{
 	"hook/" + HookAfterToolCall, ToolExecutionEnd,
 }
 
-// look is what is to be seen of an entry, without the numbers that the order
-// gives it.
+// look is what is to be seen of an entry, without the numbers that the order gives
+// it, and without the text of an error, which the loop may have worded itself.
 func (e *Entry) look() string {
 	bare := *e
 	bare.N, bare.State = 0, nil
+	if bare.Event != nil && bare.Event.Result != nil && bare.Event.IsError != nil && *bare.Event.IsError {
+		event := *bare.Event
+		event.Result = nil
+		bare.Event = &event
+	}
 	return string(entryJSON(&bare))
 }
 

@@ -172,7 +172,9 @@ func (o *ownTexts) judge(id, tool string, content Content, tag string) {
 		return
 	}
 	f.judged[tag] = true
-	if token := o.worded(f, tool, text); token != "" {
+	// Where ids come again, two results can have one tag. The first one says what it
+	// stands for, or a message would change its text when it is told of again.
+	if token := o.worded(f, tool, text); token != "" && o.tokens[tag] == "" {
 		o.tokens[tag] = token
 	}
 }
