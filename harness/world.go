@@ -259,7 +259,8 @@ func (c *openCall) actions() []Action {
 	switch c.kind {
 	case callListener:
 		if c.throws {
-			answer(rankListener, "/throw", &trace.Answer{Throw: &c.throw})
+			throw := c.throw // c is used again, what was answered stays
+			answer(rankListener, "/throw", &trace.Answer{Throw: &throw})
 		} else {
 			answer(rankListener, "/done", &trace.Answer{})
 		}
