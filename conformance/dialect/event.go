@@ -111,7 +111,7 @@ func (r *reader) message(whole bool) *trace.Message {
 		s.Skip()
 		return nil
 	}
-	m := r.messages.take()
+	m := r.messages.New()
 	s.Object(func(name []byte) {
 		switch string(name) {
 		case "role":
@@ -183,7 +183,7 @@ func (r *reader) result() *trace.Result {
 		s.Skip()
 		return nil
 	}
-	made := r.results.take()
+	made := r.results.New()
 	s.Object(func(name []byte) {
 		switch string(name) {
 		case "content":

@@ -69,7 +69,7 @@ func (a *assembler) event(line int, e *trace.Event) (done *Run) {
 	if r.seen > 0 && r.says(e) {
 		return done
 	}
-	kept := r.events.take()
+	kept := r.events.New()
 	*kept = *e
 	r.add(line, trace.Entry{Kind: trace.KindEvent, N: r.seen, Event: kept})
 	r.seen++

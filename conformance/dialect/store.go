@@ -1,20 +1,25 @@
 package dialect
 
-import "github.com/pi-conform/pi-conform/harness/trace"
+import (
+	"github.com/pi-conform/pi-conform/harness/lean"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
 
 // store holds what one run is made of, to be used again for a later one.
 type store struct {
 	entries  []trace.Entry
 	lines    []int
-	events   slab[trace.Event]
-	messages slab[trace.Message]
-	results  slab[trace.Result]
+	events   lean.Slab[trace.Event]
+	messages lean.Slab[trace.Message]
+	results  lean.Slab[trace.Result]
 	texts    map[string]string
 }
 
 func (s *store) reset() {
 	s.entries, s.lines = s.entries[:0], s.lines[:0]
-	s.events.used, s.messages.used, s.results.used = 0, 0, 0
+	s.events.Recycle()
+	s.messages.Recycle()
+	s.results.Recycle()
 	if len(s.texts) > 1<<12 { // clearing would take as long as for the longest run so far
 		s.texts = nil
 	}
@@ -36,23 +41,4 @@ func (s *store) text(text []byte) string {
 	made := string(text)
 	s.texts[made] = made
 	return made
-}
-
-// slab gives out values that stay where they are.
-type slab[T any] struct {
-	chunks [][]T
-	used   int
-}
-
-const chunk = 64
-
-func (s *slab[T]) take() *T {
-	if s.used == len(s.chunks)*chunk {
-		s.chunks = append(s.chunks, make([]T, chunk))
-	}
-	value := &s.chunks[s.used/chunk][s.used%chunk]
-	s.used++
-	var zero T
-	*value = zero
-	return value
 }
