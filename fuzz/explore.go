@@ -91,6 +91,7 @@ const (
 // that the subject could not be run, or that a saved case could not be read.
 func Explore(ctx context.Context, subject harness.Driver, o Options) (*Result, error) {
 	x := newExplorer(subject, o)
+	defer x.seats.clear()
 	work, cancel := x.bounded(ctx)
 	defer cancel()
 	err := x.explore(work)
@@ -201,6 +202,16 @@ func (x *explorer) left(ctx context.Context) bool {
 type seats struct {
 	sync.Mutex
 	free []*seat
+}
+
+// clear gives up the memory of all of them.
+func (s *seats) clear() {
+	s.Lock()
+	defer s.Unlock()
+	for _, seat := range s.free {
+		_ = seat.runner.Close()
+	}
+	s.free = nil
 }
 
 // sit gives a seat, and stand gives it back.

@@ -48,6 +48,7 @@ type seat struct {
 type runner interface {
 	Run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error)
 	Keep()
+	Close() error
 }
 
 // open gives a seat.

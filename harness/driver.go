@@ -61,7 +61,7 @@ type Recycler interface {
 }
 
 // Recycled is such a driver. What a case recorded holds until the next one is
-// opened, or for good once Keep was called.
+// opened, or for good once Keep was called. Close gives up its memory alone.
 type Recycled interface {
 	Driver
 	Keep()

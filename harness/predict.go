@@ -33,6 +33,9 @@ func newPredictedRunner(subject, oracle *Runner) *PredictedRunner {
 	return &PredictedRunner{subject, oracle}
 }
 
+// Close gives up the memory. The subject and the oracle stay.
+func (r *PredictedRunner) Close() error { return errors.Join(r.subject.Close(), r.oracle.Close()) }
+
 // Keep lets what Run gave last hold for good.
 func (r *PredictedRunner) Keep() {
 	r.subject.Keep()

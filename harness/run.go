@@ -78,14 +78,29 @@ func newRunner(d Driver, lim Limits) *Runner {
 	if lim.Steps == 0 {
 		lim.Steps = defaultSteps
 	}
-	r := &Runner{driver: d, limits: lim, rec: &Recording{Trace: &trace.Trace{}}}
+	r := &Runner{driver: d, limits: lim, rec: emptyRecording()}
 	r.recorder = r.record
 	return r
 }
 
+// usual is room for the entries of a usual case.
+const usual = 64
+
+func emptyRecording() *Recording {
+	return &Recording{Trace: &trace.Trace{Entries: make([]trace.Entry, 0, usual)}}
+}
+
+// Close gives up the memory. The subject stays.
+func (r *Runner) Close() error {
+	if recycled, ok := r.driver.(Recycled); ok {
+		return recycled.Close()
+	}
+	return nil
+}
+
 // Keep lets what Run gave last hold for good.
 func (r *Runner) Keep() {
-	r.rec = &Recording{Trace: &trace.Trace{}}
+	r.rec = emptyRecording()
 	if recycled, ok := r.driver.(Recycled); ok {
 		recycled.Keep()
 	}

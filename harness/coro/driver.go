@@ -2,6 +2,7 @@ package coro
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,17 +19,17 @@ type Driver struct {
 	About harness.SubjectInfo
 	Join  Join
 
-	mu       sync.Mutex
-	free     []*session // between two cases: their coroutines and lists are used again
-	recycles bool
-	given    []*Driver // by Recycled
+	mu    sync.Mutex
+	free  []*session // between two cases: their coroutines and lists are used again
+	given []*Driver  // by Recycled
+	from  *Driver    // who gave this one, or nil
 }
 
 // Recycled gives the driver to one goroutine.
 func (d *Driver) Recycled() harness.Recycled {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	own := &Driver{About: d.About, Join: d.Join, recycles: true}
+	own := &Driver{About: d.About, Join: d.Join, from: d}
 	d.given = append(d.given, own)
 	return own
 }
@@ -47,16 +48,30 @@ func (d *Driver) Info() harness.SubjectInfo { return d.About }
 
 // Close ends the coroutines that are kept from one case to the next.
 func (d *Driver) Close() error {
+	if d.from != nil {
+		d.from.forget(d)
+	}
+	for _, own := range d.end() {
+		own.end()
+	}
+	return nil
+}
+
+// end gives up the sessions, and gives the drivers that it was given as.
+func (d *Driver) end() (given []*Driver) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	for _, s := range d.free {
 		s.sched.Close()
 	}
-	for _, own := range d.given {
-		_ = own.Close()
-	}
-	d.free, d.given = nil, nil
-	return nil
+	given, d.free, d.given = d.given, nil, nil
+	return given
+}
+
+func (d *Driver) forget(own *Driver) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.given = slices.DeleteFunc(d.given, func(other *Driver) bool { return other == own })
 }
 
 // session gives one that was used before, or a new one.
@@ -69,7 +84,7 @@ func (d *Driver) session(sc *harness.Scenario) *session {
 		gate := func() harness.Gate { return sched.NewGate() }
 		s := &session{driver: d, sched: sched, surroundings: harness.NewSurroundings(sc, gate)}
 		s.surroundings.Alone()
-		if d.recycles {
+		if d.from != nil {
 			s.surroundings.Recycle()
 		}
 		return s
