@@ -149,7 +149,7 @@ func (x *explorer) merge(tallies []*tally, order int, origin string) error {
 		}
 		for i := range t.first {
 			out := &t.first[i].outcome
-			x.note(t.scenario, out, order-exhaustedFirst, origin)
+			x.note(t.scenario, out, order-exhaustedFirst, func() string { return origin })
 		}
 		if !t.over {
 			whole = t

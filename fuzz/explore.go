@@ -311,7 +311,7 @@ const (
 
 // note takes in what came of a run. Order is the place in which findings are
 // reported; of one kind the first stays.
-func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin string) {
+func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin func() string) {
 	if out.unsupported {
 		x.result.Unsupported++
 	}
@@ -324,7 +324,7 @@ func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin st
 	if out.wrong != nil {
 		x.found(&Finding{
 			Kind: out.wrong.kind, Level: out.wrong.level, Message: out.wrong.message, Entries: out.wrong.entries,
-			Original: harness.Case{Scenario: sc, Schedule: out.schedule}, Recording: out.rec, Origin: origin,
+			Original: harness.Case{Scenario: sc, Schedule: out.schedule}, Recording: out.rec, Origin: origin(),
 			Count: 1 + out.count, order: order,
 		})
 	}
@@ -423,7 +423,7 @@ func (x *explorer) savedCase(ctx context.Context, c *harness.CaseFile) error {
 	}
 	x.result.Scenarios++
 	known := len(x.result.Findings)
-	x.note(c.Case.Scenario, &out, -savedFirst, "saved case "+c.Name)
+	x.note(c.Case.Scenario, &out, -savedFirst, func() string { return "saved case " + c.Name })
 	if len(x.result.Findings) > known {
 		f := x.result.Findings[known]
 		f.File, f.Saved = fileOf(x.o.SaveDir, c.Name), true

@@ -65,7 +65,9 @@ func (x *explorer) takeIn(round []draw, first int) (last bool) {
 			continue
 		}
 		x.result.Scenarios++
-		x.note(d.scenario, &d.outcome, first+i, fmt.Sprintf("scenario %d of seed %d, policy %s", first+i, x.o.Seed, d.spec))
+		x.note(d.scenario, &d.outcome, first+i, func() string {
+			return fmt.Sprintf("scenario %d of seed %d, policy %s", first+i, x.o.Seed, d.spec)
+		})
 		if d.outcome.ran {
 			x.result.sampled(d.tally())
 		}
