@@ -99,7 +99,8 @@ type Judge struct {
 	rules   []Rule
 	h       history
 	one     judge // of the rule that is being applied
-	plan    plan
+	plan    *plan
+	plans   []*plan // of the kinds of traces so far
 	verdict Verdict
 }
 
@@ -133,9 +134,7 @@ func (j *Judge) open(tr *trace.Trace, opts []Option) {
 	}
 	j.h.read(tr, o.edition)
 	j.one = judge{h: &j.h}
-	if key := j.h.key(); j.plan.key != key || j.plan.results == nil {
-		j.plan = planFor(j.rules, &j.h, key)
-	}
+	j.plan = j.planned(j.h.key())
 	copy(j.verdict.Rules, j.plan.results)
 }
 
@@ -156,6 +155,24 @@ func (j *Judge) conclude() *Verdict {
 	return &j.verdict
 }
 
+// mostPlans bounds how many are remembered. There are few kinds of traces.
+const mostPlans = 64
+
+// planned is the plan for a kind of trace, to which the one that was read belongs.
+func (j *Judge) planned(key planKey) *plan {
+	for _, p := range j.plans {
+		if p.key == key {
+			return p
+		}
+	}
+	p := planFor(j.rules, &j.h, key)
+	if len(j.plans) == mostPlans {
+		j.plans = j.plans[:0]
+	}
+	j.plans = append(j.plans, p)
+	return p
+}
+
 // plan says for one kind of trace which rules can be applied, and what is said of
 // each before it was.
 type plan struct {
@@ -173,8 +190,8 @@ type planKey struct {
 
 func (h *history) key() planKey { return planKey{h.order, h.form, h.evidence} }
 
-func planFor(rules []Rule, h *history, key planKey) plan {
-	p := plan{key: key, results: make([]RuleResult, len(rules))}
+func planFor(rules []Rule, h *history, key planKey) *plan {
+	p := &plan{key: key, results: make([]RuleResult, len(rules))}
 	for i := range rules {
 		r := &rules[i]
 		result := &p.results[i]
