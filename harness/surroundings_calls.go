@@ -176,17 +176,13 @@ func (call *toolCall) tell(a *trace.Answer) {
 // About is what the event is about: a tool call id, a message's role, or
 // nothing.
 func (s *Surroundings) Deliver(ctx context.Context, i int, ev *trace.Event, n int, wait func(func())) error {
-	about := "listener/" + strconv.Itoa(i) + "/" + ev.Type
-	if subject := subjectOf(ev); subject != "" {
-		about += "/" + subject
-	}
+	prefix := listenerPrefix(i)
 	signal := ctx != nil
 	payload := &trace.Payload{Event: &n, Signal: &signal}
 	s.mu.Lock()
-	name := s.names.numbered(about, "")
+	name := s.names.delivered(prefix, ev.Type, subjectOf(ev))
 	s.mu.Unlock()
-	_, delivery, _ := strings.Cut(name[len("listener/"):], "/")
-	gate, throw, throws := listenerAt(&s.Scenario.Config.Listeners[i], delivery)
+	gate, throw, throws := listenerAt(&s.Scenario.Config.Listeners[i], name[len(prefix):])
 	if gate {
 		var answer *trace.Answer
 		wait(func() { answer = s.wait(ctx, name, payload) })
@@ -199,6 +195,16 @@ func (s *Surroundings) Deliver(ctx context.Context, i int, ev *trace.Event, n in
 	s.answered(ctx, name, payload, answer)
 	return thrown(answer)
 }
+
+// listenerPrefix is what the names of the calls of a listener begin with.
+func listenerPrefix(i int) string {
+	if i < len(listenerPrefixes) {
+		return listenerPrefixes[i]
+	}
+	return "listener/" + strconv.Itoa(i) + "/"
+}
+
+var listenerPrefixes = [...]string{"listener/0/", "listener/1/", "listener/2/", "listener/3/"}
 
 func subjectOf(ev *trace.Event) string {
 	if ev.ToolCallID != "" {

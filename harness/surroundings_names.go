@@ -106,7 +106,7 @@ type names struct {
 }
 
 // base is what a name begins with.
-type base struct{ prefix, about string }
+type base struct{ prefix, about, id string }
 
 // series are the names that begin alike.
 type series struct {
@@ -128,7 +128,7 @@ func (ns *names) begin() {
 
 // unique gives the name, with ~1, ~2, … if it was used before.
 func (ns *names) unique(prefix, about string) string {
-	return ns.next(base{prefix, about}, func(n int) string {
+	return ns.next(base{prefix: prefix, about: about}, func(n int) string {
 		if n == 0 {
 			return prefix + about
 		}
@@ -138,7 +138,18 @@ func (ns *names) unique(prefix, about string) string {
 
 // numbered gives the name with how often it was used before.
 func (ns *names) numbered(prefix, about string) string {
-	return ns.next(base{prefix, about}, func(n int) string { return prefix + about + "/" + strconv.Itoa(n) })
+	return ns.next(base{prefix: prefix, about: about}, func(n int) string { return prefix + about + "/" + strconv.Itoa(n) })
+}
+
+// delivered gives the delivery of an event to a listener its name: the type of the
+// event, what it is about if anything, and how often there was such a one before.
+func (ns *names) delivered(prefix, eventType, about string) string {
+	return ns.next(base{prefix: prefix, about: eventType, id: about}, func(n int) string {
+		if about != "" {
+			about = "/" + about
+		}
+		return prefix + eventType + about + "/" + strconv.Itoa(n)
+	})
 }
 
 func (ns *names) next(b base, number func(n int) string) string {
