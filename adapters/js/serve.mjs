@@ -207,7 +207,8 @@ function takeStdout(ahead) {
 	process.on("exit", flush);
 	const write = (message) => {
 		text += `${JSON.stringify(message)}\n`;
-		if (text.length > FLUSH_AT || performance.now() - flushed > FLUSH_AFTER) return flush();
+		const long = message.type === "synced" && performance.now() - flushed > FLUSH_AFTER;
+		if (text.length > FLUSH_AT || long) return flush();
 		if (scheduled || ahead()) return;
 		scheduled = true;
 		setImmediate(later);
