@@ -23,7 +23,7 @@ export class Server {
 	#onRest;
 	#onBye;
 
-	/** onRest is called when everything that has come is done, onBye when nothing more will come. */
+	/** onRest is called when a case, or everything that has come, is done, onBye when nothing more will come. */
 	constructor(adapter, write, { onRest = () => {}, onBye = () => {} } = {}) {
 		this.#adapter = adapter;
 		this.#write = write;
@@ -72,6 +72,7 @@ export class Server {
 			const code = error instanceof ProtocolError ? error.code : "failed";
 			this.#write({ type: "error", re: message.id, code, message: error.message, stack: error.stack });
 		}
+		if (message.type === "close") this.#onRest(); // should the next case be the end, this one is not to blame
 		if (message.type === "bye") this.#onBye();
 	}
 

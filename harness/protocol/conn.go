@@ -303,6 +303,13 @@ func (c *conn) open() string {
 	return c.waiting[0].what.String()
 }
 
+// awaits reports whether the oldest message that is not answered is from there.
+func (c *conn) awaits(from *inbox) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0 && c.waiting[0].to == from
+}
+
 func (c *conn) while() string {
 	if what := c.open(); what != "" {
 		return " while " + what + " was not answered"

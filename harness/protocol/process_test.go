@@ -416,6 +416,29 @@ func TestBothSidesWriteMuch(t *testing.T) {
 	}
 }
 
+// TestOnlyTheCaseThatHangsIsToBlame: a case that was written behind it is to be run
+// again.
+func TestOnlyTheCaseThatHangsIsToBlame(t *testing.T) {
+	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.1})
+	play := func(text string) error {
+		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, []*harness.Action{prompt(text)}, [][]string{{"model/0"}}, func(*trace.Entry) {})
+		return err
+	}
+	if err := play("go"); err != nil {
+		t.Fatal(err)
+	}
+	hung := make(chan error)
+	go func() { hung <- play("hang") }()
+	time.Sleep(50 * time.Millisecond) // it has been written by then
+	if err := play("go"); err != harness.ErrMispredicted {
+		t.Errorf("the case behind it ends with %v", err)
+	}
+	fault, ok := errors.AsType[*harness.SubjectError](<-hung)
+	if !ok || fault.Outcome != trace.OutcomeHung {
+		t.Errorf("the case that hangs ends with %v", fault)
+	}
+}
+
 func TestPlay(t *testing.T) {
 	p := fake(t, "ok", protocol.Options{})
 	actions := []*harness.Action{prompt("go"), modelDone("model/0")}
