@@ -61,7 +61,6 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 	st.isAuto, st.auto = true, steps
 	st.call = s.waiting.pending.Of(pending{name: name})
 	answer := s.values.answers.New()
-	answer.Events = make([]trace.StreamEvent, 0, len(steps))
 	for i := range steps {
 		step := &steps[i]
 		switch {
@@ -70,6 +69,9 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 		case step.Ends:
 			answer.Ends, answer.Final = true, step.Final
 		default:
+			if answer.Events == nil {
+				answer.Events = make([]trace.StreamEvent, 0, len(steps))
+			}
 			answer.Events = append(answer.Events, *step.Event)
 			if step.Final != nil {
 				answer.Final = step.Final
