@@ -18,7 +18,7 @@ export class Server {
 	#write;
 	#arrived = []; // messages that have come and are not taken yet …
 	#next = []; // … and those that came before them, the next one last
-	#settling = false;
+	#settling; // the barrier that is under way
 	#sessions = new Map();
 	#onRest;
 	#onBye;
@@ -33,12 +33,13 @@ export class Server {
 
 	/** Whether there is something to do that has come already, so that nobody waits for what is written meanwhile. */
 	get ahead() {
-		return this.#settling || this.#next.length > 0 || this.#arrived.length > 0;
+		return this.#settling !== undefined || this.#next.length > 0 || this.#arrived.length > 0;
 	}
 
 	/** Takes a message, or the ProtocolError that it is. */
 	receive(message) {
 		this.#arrived.push(message);
+		if (message.type === "sync" && !this.#adapter.busy) setImmediate(this.#turn);
 		this.#pump();
 	}
 
@@ -116,20 +117,25 @@ export class Server {
 		return surroundings;
 	}
 
-	// One turn of the event loop lets every microtask run, whatever they start. A
-	// loop that asks for turns of its own is given them.
+	// A callback of setImmediate is preceded by every microtask, whatever they start.
+	// Those of all barriers that have come are asked for when they come, as one turn
+	// of the event loop then has them all; but a loop that asks for turns of its own
+	// is given as many as it needs for each.
 	#sync(message) {
-		const session = this.#session(message);
-		this.#settling = true;
-		const turn = () => {
-			if (this.#adapter.busy?.()) return setImmediate(turn);
-			this.#settling = false;
-			this.#write({ type: "synced", re: message.id, ...session.status() });
-			this.#pump();
-		};
-		setImmediate(turn);
+		this.#session(message);
+		this.#settling = message;
+		if (this.#adapter.busy) setImmediate(this.#turn);
 		return LATER;
 	}
+
+	#turn = () => {
+		const message = this.#settling;
+		if (!message) return; // of a barrier that was refused
+		if (this.#adapter.busy?.()) return setImmediate(this.#turn);
+		this.#settling = undefined;
+		this.#write({ type: "synced", re: message.id, ...this.#session(message).status() });
+		this.#pump();
+	};
 
 	// One application of the reducer. The harness cannot see what becomes of the
 	// view and the event here, so it is told if they were changed.
