@@ -39,6 +39,7 @@ type conn struct {
 	mu       sync.Mutex
 	err      error // why the conversation is over: the first reason counts
 	lastID   int64
+	text     []byte              // memory of what was asked last
 	unasked  int                 // number of the newest session
 	waiting  []request           // not answered yet, oldest first
 	sessions map[string]*session // open
@@ -68,6 +69,8 @@ const (
 	// barriers. A batch of the greatest cases writes some thousands.
 	maxOutputs     = 200_000
 	maxOutputBytes = 256 << 20
+
+	maxKept = 1 << 20 // bytes of memory that are kept for the next message
 
 	dumpTime  = time.Second     // to dump stacks
 	termTime  = 2 * time.Second // from SIGTERM to SIGKILL
@@ -421,12 +424,12 @@ func strict(d Direction, line Line) error {
 // ask sends requests in one piece, with ids that follow each other, and gives
 // the last id. Their replies go to the inbox.
 func (c *conn) ask(to *inbox, asked ...asked) (int64, error) {
-	var text []byte
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err != nil {
 		return 0, errOver
 	}
+	text, waiting := c.text[:0], c.waiting
 	for _, a := range asked {
 		c.lastID++
 		a.message.ID = c.lastID
@@ -444,9 +447,13 @@ func (c *conn) ask(to *inbox, asked ...asked) (int64, error) {
 			return 0, err
 		}
 		text = append(text, '\n')
-		c.waiting = append(c.waiting, request{id: c.lastID, what: a.what, to: to})
+		waiting = append(waiting, request{id: c.lastID, what: a.what, to: to})
 	}
+	c.waiting = waiting
 	c.send.push(text)
+	if c.text = text; cap(text) > maxKept {
+		c.text = nil
+	}
 	return c.lastID, nil
 }
 
