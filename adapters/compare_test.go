@@ -42,10 +42,11 @@ func BenchmarkCompare(b *testing.B) {
 	}
 	const runs = 3000
 	usual := fastCheck(b, loop.Command(), runs)
-	process := overStdio(b, loop.Command(), runs)
+	one, four := overStdio(b, loop.Command(), runs, 1), overStdio(b, loop.Command(), runs, 4)
 	inProcess := perSecond(20*runs, func(n int) { playThreeTools(b, nil, 0, n) })
 	b.ReportMetric(usual, "fast-check-cases/cpu-s")
-	b.ReportMetric(process/usual, "stdio/fast-check")
+	b.ReportMetric(one/usual, "stdio/fast-check")
+	b.ReportMetric(four/usual, "stdio-four-jobs/fast-check")
 	b.ReportMetric(inProcess/usual, "reference/fast-check")
 	b.ReportMetric(twoJobs(b), "two-jobs/one")
 	schedules, cpu := exhaustSmall(b)
@@ -131,16 +132,17 @@ func fastCheck(b *testing.B, command protocol.Command, runs int) float64 {
 }
 
 // overStdio is how many runs a CPU second is good for over stdio, of both processes
-// together. As for fast-check, starting the subject and warming it up do not count.
-// What a process has used is known once it has ended: so they are measured with
-// one that does nothing else.
-func overStdio(b *testing.B, command protocol.Command, runs int) float64 {
+// together, with that many jobs. As for fast-check, starting the subject and warming
+// it up do not count. What a process has used is known once it has ended: so they
+// are measured with one that does nothing else.
+func overStdio(b *testing.B, command protocol.Command, runs, jobs int) float64 {
+	b.Helper()
 	const warm = 200
 	cost := func(runs int) float64 {
 		loop := protocol.NewProcess(command, protocol.Options{})
 		before := cpuSeconds()
-		playAtOnce(b, loop, warm)
-		playAtOnce(b, loop, runs)
+		playJobs(b, loop, warm, jobs)
+		playJobs(b, loop, runs, jobs)
 		if err := loop.Close(); err != nil {
 			b.Fatal(err)
 		}
@@ -150,10 +152,9 @@ func overStdio(b *testing.B, command protocol.Command, runs int) float64 {
 	return float64(runs) / (cost(runs) - starting)
 }
 
-// playAtOnce has as many cases under way as the command has: while one is judged,
-// the subject has the next.
-func playAtOnce(b *testing.B, d harness.Driver, runs int) {
-	const jobs = 4
+// playJobs has several cases under way on one process: while one is judged, the
+// subject has the next.
+func playJobs(b *testing.B, d harness.Driver, runs, jobs int) {
 	var group sync.WaitGroup
 	for job := range jobs {
 		group.Go(func() { playThreeTools(b, d, job*runs/jobs, (job+1)*runs/jobs) })
