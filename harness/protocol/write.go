@@ -17,6 +17,8 @@ func (r *Request) append(text []byte) ([]byte, error) {
 	var err error
 	switch {
 	case r.Type == TypeSync, r.Type == TypeClose:
+	case r.Type == TypeUser:
+		members, err = membersOf(&acting{r.Name, r.Kind, r.Answer})
 	case r.Type == TypeAnswer:
 		members, err = membersOf(&answering{r.Call, r.Answer})
 	case r.opening != nil:
@@ -29,6 +31,12 @@ func (r *Request) append(text []byte) ([]byte, error) {
 	text = strconv.AppendInt(text, r.ID, 10)
 	text = append(append(append(text, `,"session":"`...), r.Session...), '"')
 	return append(append(text, members...), '}'), err
+}
+
+type acting struct {
+	Name   string           `json:"name"`
+	Kind   harness.UserKind `json:"kind"`
+	Answer *trace.Answer    `json:"answer,omitzero"`
 }
 
 type answering struct {
