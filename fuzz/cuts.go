@@ -157,14 +157,18 @@ func (c *cutter) scripts(sc *harness.Scenario) {
 		change(s.Return != nil, func(s *harness.ToolScript) { s.Return = nil })
 		change(s.Return != nil && s.Return.Terminate != nil, func(s *harness.ToolScript) { s.Return = without(s.Return, "terminate") })
 		change(s.Return != nil && s.Return.Details != nil, func(s *harness.ToolScript) { s.Return = without(s.Return, "details") })
+		change(s.Return != nil && s.Return.Usage != nil, func(s *harness.ToolScript) { s.Return = without(s.Return, "usage") })
 	}
 }
 
 func without(r *trace.Result, member string) *trace.Result {
 	c := *r
-	if member == "details" {
+	switch member {
+	case "details":
 		c.Details = nil
-	} else {
+	case "usage":
+		c.Usage = nil
+	default:
 		c.Terminate = nil
 	}
 	return &c

@@ -311,6 +311,9 @@ func (g *generator) outcome(id string, s *harness.ToolScript) {
 	if g.one("details", 4) {
 		s.Return.Details = trace.Value(`{"from":"tool","deep":{"kept":true}}`)
 	}
+	if g.one("usage", 8) {
+		s.Return.Usage = trace.Value(`{"totalTokens":5}`)
+	}
 }
 
 // hooks draws which hooks there are and what they answer.
@@ -434,7 +437,7 @@ func (g *generator) before(id string) harness.HookReply {
 func (g *generator) after(id string) harness.HookReply {
 	yes, no := true, false
 	content := trace.TextContent("after " + id)
-	switch g.c.Choose("after", 9) {
+	switch g.c.Choose("after", 10) {
 	case 3:
 		return harness.HookReply{Value: trace.HookAnswer{Content: &content}}
 	case 4:
@@ -446,6 +449,8 @@ func (g *generator) after(id string) harness.HookReply {
 	case 7:
 		return harness.HookReply{Value: trace.HookAnswer{IsError: &no, Terminate: &no}}
 	case 8:
+		return harness.HookReply{Value: trace.HookAnswer{Usage: trace.Value(`{"totalTokens":9}`)}}
+	case 9:
 		return g.fails("after " + id)
 	}
 	return harness.HookReply{}

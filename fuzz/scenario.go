@@ -94,7 +94,7 @@ func sizeOf(sc *harness.Scenario) int {
 	for _, s := range sc.Calls {
 		n += 1 + 2*(len(s.Updates)+len(s.Late)+len(s.Sync)) + weight(s.Gate, s.Notice, s.Abort, s.Throw != nil)
 		if s.Return != nil {
-			n += 1 + weight(s.Return.Terminate != nil, s.Return.Details != nil)
+			n += 1 + weight(s.Return.Terminate != nil, s.Return.Details != nil, s.Return.Usage != nil)
 		}
 	}
 	for _, hook := range sc.Hooks {
