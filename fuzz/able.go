@@ -14,7 +14,9 @@ type able []string
 
 func ableTo(info harness.SubjectInfo) able { return info.Capabilities }
 
-func (a able) form(f trace.Form) bool { return slices.Contains(a, "forms:"+string(f)) }
+func (a able) form(f trace.Form) bool {
+	return slices.Contains(a, "forms:"+string(f)) || len(a) == 0 && f == trace.FormAgent
+}
 
 func (a able) hook(name string) bool { return len(a) == 0 || slices.Contains(a, "hooks:"+name) }
 

@@ -131,6 +131,7 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 		o.Size = Everything()
 	}
 	able := ableTo(subject.Info())
+	o.Size.Agent = o.Size.Agent && able.form(trace.FormAgent)
 	o.Size.Loop = o.Size.Loop && able.form(trace.FormLoop)
 	o.Size.Stream = o.Size.Stream && able.form(trace.FormStream)
 	if o.Policy.Kind == "" {
@@ -323,7 +324,7 @@ func (x *explorer) note(sc *harness.Scenario, out *outcome, order int, origin fu
 	}
 	if out.wrong != nil {
 		x.found(&Finding{
-			Kind: out.wrong.kind, Level: out.wrong.level, Message: out.wrong.message, Entries: out.wrong.entries,
+			Kind: out.wrong.kind, Level: out.wrong.level, Message: out.wrong.message, Entries: out.wrong.entries, Also: out.wrong.also,
 			Original: harness.Case{Scenario: sc, Schedule: out.schedule}, Recording: out.rec, Origin: origin(),
 			Count: 1 + out.count, order: order,
 		})
@@ -474,7 +475,7 @@ func (x *explorer) shrink(ctx context.Context, seat *seat, f *Finding) error {
 		return nil
 	}
 	f.Case, f.Recording, f.Cost = s.Case, s.Recording, s.Cost
-	f.Level, f.Message, f.Entries = s.wrong.level, s.wrong.message, s.wrong.entries
+	f.Level, f.Message, f.Entries, f.Also = s.wrong.level, s.wrong.message, s.wrong.entries, s.wrong.also
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.result.ShrinkRuns += s.Runs

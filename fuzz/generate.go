@@ -39,9 +39,10 @@ type Size struct {
 	// callbacks that abort, prompts of several messages or with images, a transcript
 	// to begin with, results without content, turns of nothing but thinking.
 	Rare bool
-	// Loop and Stream let a scenario be about the bare loop instead of an agent: with
-	// a sink that it waits for, and as a plain stream of events.
-	Loop, Stream bool
+	// Agent, Loop and Stream are the forms in which the loop may be run: as an agent,
+	// bare with a sink that it waits for, and bare as a plain stream of events. None
+	// means as an agent.
+	Agent, Loop, Stream bool
 	// Faults lets streams fail outside the protocol (edge e11), where a loop
 	// promises less.
 	Faults bool
@@ -55,7 +56,7 @@ type Size struct {
 // Usual is everything but what brings edges about.
 func Usual() Size {
 	return Size{
-		Turns: 2, Calls: 3, Updates: 2, Prompts: 2,
+		Turns: 2, Calls: 3, Updates: 2, Prompts: 2, Agent: true,
 		Late: true, Hooks: true, Listeners: true, User: true, Streams: true, Length: true, Errors: true,
 	}
 }
@@ -150,15 +151,16 @@ func (g *generator) switchOff() {
 // form draws in which form the loop is run: mostly as an agent, which has most to
 // be wrong.
 func (g *generator) form() {
+	s := &g.size
 	switch {
-	case g.size.Loop && g.one("loop form", 4):
+	case s.Loop && (g.one("loop form", 4) || !s.Agent && !s.Stream):
 		g.sc.Form = trace.FormLoop
-	case g.size.Stream && g.one("stream form", 6):
+	case s.Stream && (g.one("stream form", 6) || !s.Agent):
 		g.sc.Form = trace.FormStream
 		// A reader of the plain stream that fails sees no further events, so nothing
 		// tells which texts of later requests the loop worded itself. Nor is it told,
 		// of calls with one id, which of them a slow reader hears of.
-		g.size.Throws, g.size.Duplicates = false, false
+		s.Throws, s.Duplicates = false, false
 	}
 }
 

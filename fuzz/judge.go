@@ -3,6 +3,7 @@ package fuzz
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness"
@@ -25,6 +26,7 @@ type wrong struct {
 	level   conformance.Level // of a rule
 	message string
 	entries []int
+	also    []string // ids of other rules that are broken
 }
 
 // court says on what subject cases are run, and how they are judged.
@@ -69,7 +71,7 @@ func (c *seat) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Rec
 	v := c.check.Check(rec.Trace, conformance.InEdition(sc.Edition))
 	first := v.First()
 	if first != nil && first.Level == conformance.Must {
-		return ruleBroken(first), nil
+		return ruleBroken(&v, first), nil
 	}
 	last := len(rec.Trace.Entries) - 1
 	end := &rec.Trace.Entries[last]
@@ -80,13 +82,19 @@ func (c *seat) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Rec
 		return w, err
 	}
 	if first != nil {
-		return ruleBroken(first), nil
+		return ruleBroken(&v, first), nil
 	}
 	return nil, nil
 }
 
-func ruleBroken(f *conformance.Finding) *wrong {
-	return &wrong{kind: f.Rule, level: f.Level, message: f.Message, entries: f.Entries}
+func ruleBroken(v *conformance.Verdict, f *conformance.Finding) *wrong {
+	w := &wrong{kind: f.Rule, level: f.Level, message: f.Message, entries: f.Entries}
+	for i := range v.Findings {
+		if rule := v.Findings[i].Rule; rule != f.Rule && !slices.Contains(w.also, rule) {
+			w.also = append(w.also, rule)
+		}
+	}
+	return w
 }
 
 // compare says where the subject parts from the oracle, if that matters.

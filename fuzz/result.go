@@ -58,7 +58,8 @@ type Finding struct {
 	Kind    string            // a rule id, [Differential], [NotDeterministic], or an outcome such as crashed
 	Level   conformance.Level // of a rule
 	Message string
-	Entries []int // of the recording's trace
+	Entries []int    // of the recording's trace
+	Also    []string // other rules that the same case breaks, likely for the same reason
 
 	Case      harness.Case // shrunk
 	Recording *harness.Recording

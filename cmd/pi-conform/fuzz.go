@@ -28,6 +28,7 @@ type fuzzFlags struct {
 	exhaustive   bool
 	differential bool
 	scenario     string
+	forms        []string
 	save         string
 	seed         uint64
 	jobs         int
@@ -70,6 +71,7 @@ func (f *fuzzFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.exhaustive, "exhaustive", false, "the same as --policy exhaustive")
 	flags.BoolVar(&f.differential, "differential", false, "the subject has to do what the reference does, even where no rule says so")
 	flags.StringVar(&f.scenario, "scenario", "", "explore the orders of one case, by name or file")
+	flags.StringSliceVar(&f.forms, "form", nil, "forms in which the loop is run, of agent, loop and stream (default: those that the subject has)")
 	flags.StringVar(&f.save, "save", "", "save shrunk cases in `DIR`, and run those first that are there")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed from which everything is drawn")
 	flags.IntVar(&f.jobs, "jobs", 0, "cases run at a time (default: one per processor in process, 1 for a process)")
@@ -91,6 +93,9 @@ func (p *program) fuzz(ctx context.Context, f *fuzzFlags, names, command []strin
 	}
 	defer subject.Close()
 	if o.Rules, err = chosenRules(nil, f.level, subject.Edition); err != nil {
+		return err
+	}
+	if o.Size, err = f.size(subject); err != nil {
 		return err
 	}
 	o.Edition, o.Subject, o.Oracle, o.Jobs = subject.Edition, subject.Name, subject.Oracle, jobs(f.jobs, subject)
@@ -145,6 +150,28 @@ func (f *fuzzFlags) options() (fuzz.Options, error) {
 	}
 	o.Scenario = t.Case.Case.Scenario
 	return o, nil
+}
+
+// size is everything that there is, in the forms that were asked for.
+func (f *fuzzFlags) size(s *subjects.Subject) (fuzz.Size, error) {
+	size := fuzz.Everything()
+	if len(f.forms) == 0 {
+		return size, nil
+	}
+	forms := map[string]*bool{"agent": &size.Agent, "loop": &size.Loop, "stream": &size.Stream}
+	for _, form := range forms {
+		*form = false
+	}
+	for _, name := range f.forms {
+		if err := oneOf("form", name, "agent", "loop", "stream"); err != nil {
+			return size, err
+		}
+		if lacks := s.Lacks(&harness.Scenario{Form: trace.Form(name)}); lacks != "" {
+			return size, exit.Usagef("--form %s: the subject has not declared %s", name, lacks)
+		}
+		*forms[name] = true
+	}
+	return size, nil
 }
 
 // fuzzProgress writes a line now and then.
@@ -224,6 +251,9 @@ func (p *program) tellFound(ctx context.Context, s *subjects.Subject, found *fuz
 		shown.Reference = shrunkReference(ctx, found)
 	}
 	p.out.Finding(&shown)
+	if len(found.Also) > 0 {
+		p.out.Printf("  also broken in this case: %s\n", strings.Join(found.Also, ", "))
+	}
 	p.out.Printf("  the case, shrunk:\n\n%s\n", indented(string(harness.FormatCase(file))))
 }
 
@@ -272,6 +302,7 @@ type summary struct {
 
 type foundSummary struct {
 	Kind     string   `json:"kind"`
+	Also     []string `json:"also,omitempty"` // other rules that the case breaks
 	Level    string   `json:"level,omitempty"`
 	Message  string   `json:"message"`
 	Count    int      `json:"count"`
@@ -287,7 +318,7 @@ func fuzzSummary(s *subjects.Subject, r *fuzz.Result) summary {
 	}
 	for _, found := range r.Findings {
 		sum.Findings = append(sum.Findings, foundSummary{
-			Kind: found.Kind, Level: string(found.Level), Message: found.Message, Count: found.Count, File: found.File,
+			Kind: found.Kind, Also: found.Also, Level: string(found.Level), Message: found.Message, Count: found.Count, File: found.File,
 			Case: string(harness.FormatCase(found.CaseFile("", s.Name))), Schedule: found.Case.Schedule,
 		})
 	}
