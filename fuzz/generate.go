@@ -46,8 +46,7 @@ type Size struct {
 	// Faults lets streams fail outside the protocol (edge e11), where a loop
 	// promises less.
 	Faults bool
-	// Throws lets listeners fail (edge e2). What calls that run in parallel still
-	// do in the step of such a failure depends on the loop alone.
+	// Throws lets listeners fail (edge e2).
 	Throws bool
 	// Duplicates lets two calls have one id (edge e5).
 	Duplicates bool
@@ -277,13 +276,11 @@ func (g *generator) id() (id, key string) {
 
 // script says what the execution of the call does.
 func (g *generator) script(id, key string) {
-	// What two calls of one id do within one step cannot be told apart, so where
-	// ids are shared every tool is gated.
-	s := harness.ToolScript{Gate: g.size.Duplicates || !g.one("automatic tool", 4)}
+	s := harness.ToolScript{Gate: g.oneAtATime() || !g.one("automatic tool", 4)}
 	text := func(kind string, n int) *trace.Result {
 		return &trace.Result{Content: trace.TextContent(fmt.Sprintf("%s %s %d", id, kind, n))}
 	}
-	if !g.size.Duplicates && g.one("sync update", 2) {
+	if g.one("sync update", 2) && !g.oneAtATime() {
 		s.Sync = append(s.Sync, text("sync", 0))
 	}
 	if s.Gate {
@@ -298,6 +295,11 @@ func (g *generator) script(id, key string) {
 	g.outcome(id, &s)
 	g.sc.Calls[key] = s
 }
+
+// oneAtATime reports whether every tool is gated, so that no two do anything in one
+// step: what calls of one id do there cannot be told apart, and what others still do
+// in the step of a listener's failure is up to the loop's tasks.
+func (g *generator) oneAtATime() bool { return g.size.Duplicates || g.size.Throws }
 
 func (g *generator) outcome(id string, s *harness.ToolScript) {
 	if g.size.Errors && g.one("throws", 5) {
@@ -588,17 +590,23 @@ func (g *generator) someScript() (id string, script harness.ToolScript, ok bool)
 	return id, script, ok
 }
 
-// abortingTool lets a tool abort the run by itself.
+// abortingTool lets a tool abort the run by itself, and answer at once.
 func (g *generator) abortingTool() {
-	if id, script, ok := g.someScript(); ok {
+	if id, script, ok := g.someScript(); ok && !g.oneAtATime() && g.sc.Form != trace.FormStream {
+		g.apart()
 		g.sc.Calls[id] = harness.ToolScript{Sync: script.Sync, Return: script.Return, Throw: script.Throw, Abort: true}
 	}
 }
 
+// apart lets calls run one by one. What others still do in the step in which a
+// running call aborts is up to the loop's tasks, and may differ from run to run. So
+// is how far the reader of a plain stream has come, where nothing is drawn to abort.
+func (g *generator) apart() { g.sc.Config.ToolExecution = "sequential" }
+
 // abortingHook lets a hook that belongs to calls abort the run by itself.
 func (g *generator) abortingHook() {
 	name := []string{trace.HookBeforeToolCall, trace.HookAfterToolCall}[g.c.Choose("which hook", 2)]
-	if len(g.ids) == 0 {
+	if len(g.ids) == 0 || g.sc.Form == trace.FormStream {
 		return
 	}
 	hook := g.sc.Hooks[name]
@@ -608,6 +616,9 @@ func (g *generator) abortingHook() {
 	id := g.ids[g.c.Choose("which call", len(g.ids))]
 	reply := hook.Answers[id]
 	reply.Abort = true
+	if name == trace.HookAfterToolCall {
+		g.apart()
+	}
 	hook.Gate, hook.Answers[id] = false, reply
 	g.sc.Hooks[name] = hook
 }

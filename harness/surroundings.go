@@ -225,12 +225,12 @@ func (s *Surroundings) Settled(name string, outcome trace.Outcome, err error) {
 }
 
 // orderSettled puts those who wait for idle before the run that they waited for,
-// where both settle together: tasks that run at once say so in any order. A session
-// is idle only after its prompt has returned.
+// where both settle together: tasks that run at once say so in any order. Other forms
+// are idle only after the prompt has returned.
 func (s *Surroundings) orderSettled() {
 	out := *s.out
 	last := len(out) - 1
-	if !s.Racy || s.Scenario.Form == trace.FormSession || isRun(out[last].Name) {
+	if !s.Racy || s.Scenario.Form != trace.FormAgent || isRun(out[last].Name) {
 		return
 	}
 	for i := last; i > 0 && (out[i-1].Kind == trace.KindRetained || settledAfter(&out[i-1], &out[i])); i-- {

@@ -12,14 +12,12 @@ import (
 )
 
 // TestDriversAgree: coroutines and goroutines give the same traces, in both
-// editions, also where streams fail and ids are shared.
+// editions and every form, with everything that can be drawn.
 func TestDriversAgree(t *testing.T) {
 	coroutines, bubbles := reference.New(), reference.NewBubble()
-	size := fuzz.Usual()
-	size.Faults, size.Duplicates = true, true
-	for seed := range uint64(300) {
+	for seed := range uint64(600) {
 		for _, e := range edition.Known() {
-			sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, size)
+			sc := fuzz.Scenario(fuzz.NewSeeded(seed), e, fuzz.Everything())
 			a := record(t, coroutines, sc, harness.NewRandom(seed))
 			b := record(t, bubbles, sc, harness.NewReplay(a.Schedule))
 			if i, diff := trace.FirstDiff(a.Trace, b.Trace); i >= 0 {
