@@ -474,8 +474,7 @@ func (x *explorer) shrink(ctx context.Context, seat *seat, f *Finding) error {
 	if s == nil {
 		return nil
 	}
-	f.Case, f.Recording, f.Cost = s.Case, s.Recording, s.Cost
-	f.Level, f.Message, f.Entries, f.Also = s.wrong.level, s.wrong.message, s.wrong.entries, s.wrong.also
+	f.take(s)
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.result.ShrinkRuns += s.Runs

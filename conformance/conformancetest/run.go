@@ -46,6 +46,7 @@ func Run(t *testing.T, subject Subject, options ...Option) {
 	r.suite()
 	r.repeat()
 	r.explore()
+	r.shrink()
 	r.tell()
 }
 
@@ -279,16 +280,56 @@ func (r *runner) explore() {
 	r.fatal(err)
 	r.explored = result
 	for _, f := range result.Findings {
-		file, err := r.save(f)
-		r.fatal(err)
-		found := finding{
-			kind: f.Kind, level: f.Level, message: f.Message, entries: f.Entries,
-			from: fmt.Sprintf("%s, saved as %s", f.Origin, file), replay: file,
+		r.keep(f)
+	}
+}
+
+// keep saves the case of a finding and notes it.
+func (r *runner) keep(f *fuzz.Finding) {
+	file, err := r.save(f)
+	r.fatal(err)
+	found := finding{
+		kind: f.Kind, level: f.Level, message: f.Message, entries: f.Entries,
+		from: fmt.Sprintf("%s, saved as %s", f.Origin, file), replay: file,
+	}
+	if f.Recording != nil {
+		found.trace = f.Recording.Trace
+	}
+	r.found = append(r.found, found)
+}
+
+// mostShrunk bounds the rules of which a case of the suite is made smaller.
+const mostShrunk = 5
+
+// shrink makes cases of the suite smaller that break a rule, and saves them: one for
+// each rule of which there is no smaller case yet.
+func (r *runner) shrink() {
+	findings := slices.Clone(r.report.Findings)
+	slices.SortStableFunc(findings, func(a, b report.Finding) int { return len(a.Schedule) - len(b.Schedule) })
+	left := mostShrunk
+	for i := range findings {
+		f := &findings[i]
+		known := slices.ContainsFunc(r.found, func(have finding) bool { return have.kind == f.Rule })
+		_, expected := r.expected[f.Rule]
+		if known || expected || left == 0 || !r.fails(f.Level) {
+			continue
 		}
-		if f.Recording != nil {
-			found.trace = f.Recording.Trace
-		}
-		r.found = append(r.found, found)
+		left--
+		r.shrinkCase(f)
+	}
+}
+
+func (r *runner) shrinkCase(f *report.Finding) {
+	i := slices.IndexFunc(r.cases, func(c *harness.CaseFile) bool { return c.Name == f.Case })
+	sc := r.scenario(r.cases[i])
+	sc.Keep = true
+	shrunk, err := fuzz.Shrink(r.context(), r.driver, harness.Case{Scenario: sc, Schedule: f.Schedule}, f.Rule, fuzz.Options{
+		Oracle: r.oracle, ShrinkRuns: shrinkRuns,
+	})
+	r.fatal(err)
+	if shrunk != nil {
+		shrunk.Origin = "case " + f.Case + ", shrunk"
+		r.keep(shrunk)
 	}
 }
 

@@ -1,10 +1,12 @@
 package chanloop_test
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -28,6 +30,7 @@ const (
 	plantVariable     = "PI_CONFORM_TEST_PLANT"
 	foundVariable     = "PI_CONFORM_TEST_FOUND"
 	inProcessVariable = "PI_CONFORM_TEST_IN_PROCESS"
+	seedsVariable     = "PI_CONFORM_TEST_SEEDS"
 )
 
 // shownBy is which cases show a fault.
@@ -42,9 +45,13 @@ func TestPlanted(t *testing.T) {
 	if !planted {
 		t.Skip("it fails, and is run by other tests")
 	}
+	seeds, err := strconv.Atoi(cmp.Or(os.Getenv(seedsVariable), "30"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	options := []conformancetest.Option{
 		conformancetest.Found(os.Getenv(foundVariable)), conformancetest.Cases(shownBy[chanloop.Plant(plant)]),
-		conformancetest.Schedules(1), conformancetest.Seeds(30), conformancetest.Repeat(5), conformancetest.Patience(2 * time.Second),
+		conformancetest.Schedules(1), conformancetest.Seeds(seeds), conformancetest.Repeat(5), conformancetest.Patience(2 * time.Second),
 	}
 	if os.Getenv(inProcessVariable) != "" {
 		options = append(options, conformancetest.InProcess())
@@ -87,6 +94,25 @@ func expectSeen(t *testing.T, plant chanloop.Plant, patterns ...string) {
 		if !regexp.MustCompile(pattern).MatchString(out) {
 			t.Errorf("nothing matches %q in:\n%s", pattern, out)
 		}
+	}
+}
+
+// TestCasesOfTheSuiteAreShrunk: what a case of the suite shows is made smaller and
+// saved, as is what exploration finds.
+func TestCasesOfTheSuiteAreShrunk(t *testing.T) {
+	dir := t.TempDir()
+	t.Setenv(seedsVariable, "0")
+	out := testPlanted(t, chanloop.Deadlock, dir)
+	saved, _ := filepath.Glob(filepath.Join(dir, "abrt-7-*.txtar"))
+	if len(saved) != 1 {
+		t.Fatalf("%q were saved:\n%s", saved, out)
+	}
+	data, err := os.ReadFile(saved[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`Found in case abort/\S+, shrunk\.`).Match(data) || !strings.Contains(out, "shrunk, saved as "+saved[0]) {
+		t.Errorf("%s\n%s", data, out)
 	}
 }
 
