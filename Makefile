@@ -48,3 +48,4 @@ fuzz: ## the native fuzz targets, half a minute each
 	go test ./harness/trace -run '^$$' -fuzz FuzzDecode -fuzztime 30s -fuzzminimizetime 5x
 	go test ./harness -run '^$$' -fuzz FuzzParseCase -fuzztime 30s -fuzzminimizetime 5x
 	go test ./conformance -run '^$$' -fuzz FuzzCheck -fuzztime 30s -fuzzminimizetime 5x
+	go test ./fuzz -run '^$$' -fuzz FuzzLoop -fuzztime 30s -fuzzminimizetime 5x
