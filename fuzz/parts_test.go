@@ -108,6 +108,28 @@ var _ = Describe("a scenario", func() {
 	})
 })
 
+var _ = Describe("a seed", func() {
+	It("gives the same for one thing, whatever else is drawn, and when", func() {
+		alone, among := fuzz.NewSeeded(7), fuzz.NewSeeded(7)
+		for i := range 100 {
+			for range i % 3 {
+				among.Choose("something else", 5)
+			}
+			Expect(among.Choose("calls", 1000)).To(Equal(alone.Choose("calls", 1000)))
+		}
+	})
+
+	It("gives numbers that are spread over their range", func() {
+		counts := make([]int, 8)
+		for seed := range uint64(8000) {
+			counts[fuzz.NewSeeded(seed).Choose("calls", 8)]++
+		}
+		for _, n := range counts {
+			Expect(n).To(BeNumerically("~", 1000, 150))
+		}
+	})
+})
+
 var _ = Describe("every tape", func() {
 	It("means a case, the empty one and its prefixes included", func() {
 		rapid.Check(GinkgoT(), func(t *rapid.T) {

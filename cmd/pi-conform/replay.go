@@ -29,8 +29,8 @@ func (p *program) replayCommand() *cobra.Command {
 		Long: `Runs one case by one schedule. A token is the name of a case (its own schedule) or
 CASE@SEED (a drawn one), as every finding of «pi-conform run» gives it; a file is a case in
 the form of the fixtures.`,
-		Example: `  pi-conform replay par/reverse-order --step
-  pi-conform replay par/reverse-order@2781 mutant:results-in-completion-order
+		Example: `  pi-conform replay par/three-reversed --step
+  pi-conform replay par/three-reversed@2781 mutant:results-in-completion-order
   pi-conform replay ./my-case.txtar pi@0.84.3`,
 		Args: arguments(1, 2, true),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {

@@ -36,7 +36,7 @@ const (
 )
 
 // Cases runs only the cases whose names match one of the patterns, such as
-// "par/reverse-order", "par/*" or "par".
+// "par/three-reversed", "par/*" or "par".
 func Cases(patterns ...string) Option {
 	return func(c *config) { c.only = append(c.only, patterns...) }
 }

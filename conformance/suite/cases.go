@@ -12,7 +12,7 @@ import (
 
 // Cases are the cases of the standard suite, in order of their names. The name
 // of a case is its path below fixtures/cases without the ending, such as
-// "par/reverse-order".
+// "par/three-reversed".
 func Cases() ([]*harness.CaseFile, error) {
 	var cases []*harness.CaseFile
 	err := fs.WalkDir(fixtures.FS, "cases", func(file string, entry fs.DirEntry, err error) error {
