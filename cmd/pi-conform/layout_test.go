@@ -16,7 +16,7 @@ const module = "github.com/pi-conform/pi-conform/"
 
 // TestImportTable holds the tree to the table in docs/ARCHITECTURE.md.
 func TestImportTable(t *testing.T) {
-	table := importTable(t)
+	table := tableOf(t, "import table")
 	seen := map[string]bool{}
 	for _, pkg := range packages(t) {
 		name := strings.TrimPrefix(pkg.ImportPath, module)
@@ -38,6 +38,42 @@ func TestImportTable(t *testing.T) {
 			t.Errorf("the import table has a row for %s, which does not exist", row)
 		}
 	}
+}
+
+// TestModuleTable holds what is imported of other modules to the table in
+// docs/ARCHITECTURE.md.
+func TestModuleTable(t *testing.T) {
+	table := tableOf(t, "module table")
+	used := map[string]bool{}
+	for _, pkg := range packages(t) {
+		name := strings.TrimPrefix(pkg.ImportPath, module)
+		for _, imported := range pkg.Imports {
+			domain, _, _ := strings.Cut(imported, "/")
+			if !strings.Contains(domain, ".") || strings.HasPrefix(imported, module) {
+				continue
+			}
+			of := moduleOf(table, imported)
+			used[of] = true
+			if !slices.ContainsFunc(table[of], func(may string) bool { return may == "everything" || covers(may, name) }) {
+				t.Errorf("%s imports %s, which the module table does not allow", name, imported)
+			}
+		}
+	}
+	for row := range table {
+		if !used[row] {
+			t.Errorf("the module table has a row for %s, which nothing imports", row)
+		}
+	}
+}
+
+// moduleOf is the row of the module that a package belongs to; empty if there is none.
+func moduleOf(table map[string][]string, imported string) string {
+	for row := range table {
+		if imported == row || strings.HasPrefix(imported, row+"/") {
+			return row
+		}
+	}
+	return ""
 }
 
 // TestTopLevel holds what stands at the top of the tree.
@@ -63,26 +99,33 @@ func rowOf(table map[string][]string, name string) (string, bool) {
 		return name, true
 	}
 	for row := range table {
-		if prefix, ok := strings.CutSuffix(row, "/..."); ok && (name == prefix || strings.HasPrefix(name, prefix+"/")) {
+		if covers(row, name) {
 			return row, true
 		}
 	}
 	return "", false
 }
 
+// covers reports whether a name of a table means the package.
+func covers(row, name string) bool {
+	prefix, below := strings.CutSuffix(row, "/...")
+	return name == prefix || below && strings.HasPrefix(name, prefix+"/")
+}
+
 var tableRow = regexp.MustCompile("(?m)^\\| `([^`]+)` \\| (.*) \\|$")
 
-// importTable reads the rows after the marker.
-func importTable(t *testing.T) map[string][]string {
+// tableOf reads the rows after the marker.
+func tableOf(t *testing.T, marker string) map[string][]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/ARCHITECTURE.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, after, ok := strings.Cut(string(text), "<!-- import table:")
+	_, after, ok := strings.Cut(string(text), "<!-- "+marker+":")
 	if !ok {
-		t.Fatal("docs/ARCHITECTURE.md has no import table")
+		t.Fatalf("docs/ARCHITECTURE.md has no %s", marker)
 	}
+	after, _, _ = strings.Cut(after, "\n\n")
 	table := map[string][]string{}
 	for _, m := range tableRow.FindAllStringSubmatch(after, -1) {
 		table[m[1]] = []string{}
