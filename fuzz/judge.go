@@ -71,7 +71,7 @@ func (c *seat) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Rec
 	v := c.check.Check(rec.Trace, conformance.InEdition(sc.Edition))
 	first := v.First()
 	if first != nil && first.Level == conformance.Must {
-		return ruleBroken(&v, first), nil
+		return ruleBroken(v, first), nil
 	}
 	last := len(rec.Trace.Entries) - 1
 	end := &rec.Trace.Entries[last]
@@ -82,7 +82,7 @@ func (c *seat) judge(ctx context.Context, sc *harness.Scenario, rec *harness.Rec
 		return w, err
 	}
 	if first != nil {
-		return ruleBroken(&v, first), nil
+		return ruleBroken(v, first), nil
 	}
 	return nil, nil
 }

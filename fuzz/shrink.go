@@ -17,16 +17,19 @@ func Shrink(ctx context.Context, subject harness.Driver, c harness.Case, kind st
 	}
 	o.Edition = c.Scenario.Edition
 	x := newExplorer(subject, o)
-	rec, err := x.court.record(ctx, c.Scenario, harness.NewReplay(c.Schedule))
+	seat := x.court.open()
+	defer func() { _ = seat.runner.Close() }()
+	rec, err := seat.runner.Run(ctx, c.Scenario, harness.NewReplay(c.Schedule))
 	if err != nil {
 		return nil, contextless(ctx, err)
 	}
+	seat.runner.Keep()
 	f := &Finding{Kind: kind, Original: harness.Case{Scenario: c.Scenario, Schedule: rec.Schedule}, Recording: rec, Count: 1}
 	w, err := x.replayed(ctx, c.Scenario, rec, nil, replays)
 	if err != nil || w != nil {
 		return nil, contextless(ctx, err)
 	}
-	s := x.court.minimise(ctx, f.Original, kind, x.o.ShrinkRuns)
+	s := seat.minimise(ctx, f.Original, kind, x.o.ShrinkRuns)
 	if s == nil {
 		return nil, nil
 	}
