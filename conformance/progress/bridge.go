@@ -51,8 +51,15 @@ func (x *index) sessionOf(agent string) string {
 }
 
 // closedAt is the entry at which a session was closed, or never.
-func (x *index) closedAt(session string) int {
-	i := slices.IndexFunc(x.Entries, func(e Entry) bool { return e.Kind == Closed && e.Session == session })
+func (x *index) closedAt(session string) int { return x.first(Closed, session) }
+
+// leftAt is the entry from which on a session may be closed, or never.
+func (x *index) leftAt(session string) int {
+	return min(x.first(Leaving, session), x.closedAt(session))
+}
+
+func (x *index) first(kind Kind, session string) int {
+	i := slices.IndexFunc(x.Entries, func(e Entry) bool { return e.Kind == kind && e.Session == session })
 	if i < 0 {
 		return never
 	}
@@ -86,7 +93,7 @@ func (j *judge) shownReports(f func(r *report, x *execution, session string)) {
 			continue
 		}
 		session := j.sessionOf(x.Agent)
-		if session != "" && j.closedAt(session) > r.end {
+		if session != "" && j.leftAt(session) > r.end {
 			f(r, x, session)
 		}
 	}
@@ -296,20 +303,29 @@ func (j *judge) lastView(x *execution) {
 	if end < 0 || !x.shown() {
 		return
 	}
-	var last *report
-	j.shownReports(func(r *report, o *execution, _ string) {
-		if o == x && (last == nil || r.end > last.end) {
-			last = r
-		}
-	})
+	last := j.lastReports(x)
 	if last == nil {
 		return
 	}
-	want := viewTexts(j.Entries[last.begin].View)
 	for _, l := range slices.Backward(j.cards[:end]) {
 		if !l.replay && l.session == session && l.ID == x.Call {
-			j.expect(shows(l, want), j.cards[end].entry, "the last view of %s is not shown before its end", x.Call)
+			shown := slices.ContainsFunc(last, func(r *report) bool { return shows(l, viewTexts(j.Entries[r.begin].View)) })
+			j.expect(shown, j.cards[end].entry, "the last view of %s is not shown before its end", x.Call)
 			return
 		}
 	}
+}
+
+// lastReports are the reports on an execution after whose end none began: of
+// those that were made at once, any may have been the last.
+func (j *judge) lastReports(x *execution) []*report {
+	var all []*report
+	j.shownReports(func(r *report, o *execution, _ string) {
+		if o == x {
+			all = append(all, r)
+		}
+	})
+	return slices.DeleteFunc(all, func(r *report) bool {
+		return slices.ContainsFunc(all, func(o *report) bool { return o.begin > r.end })
+	})
 }

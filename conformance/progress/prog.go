@@ -94,9 +94,8 @@ func prog3(j *judge) {
 			missed := told[name] == 0 && len(r.broke) == 0
 			j.expect(!missed && told[name] < 2, r.end, "%s was told %d times of report %d", name, told[name], r.number)
 		}
-		begun := len(r.observed) > 0 && r.observed[0] < x.boundary
-		if begun {
-			j.expect(r.end < x.boundary, x.boundary, "finalize did not wait for the round of report %d", r.number)
+		if n := len(r.observed); n > 0 && r.observed[0] < x.boundary {
+			j.expect(r.observed[n-1] < x.boundary, x.boundary, "finalize did not wait for the round of report %d", r.number)
 		}
 	}
 }

@@ -12,7 +12,7 @@ const (
 	Observers   Kind = "observers"   // an observer was registered: Observer, Scope
 	Durable     Kind = "durable"     // stored: Stored, Value (the whole entry), Card for a call, Error for a result that is one
 	Dispatched  Kind = "dispatched"  // the tool's body is entered
-	Report      Kind = "report"      // a report begins: Report, By, View, Valid
+	Report      Kind = "report"      // a report begins: Report, By, View, Invalid
 	Observed    Kind = "observed"    // an observer is told: Report, Observer, Scope, View; the identity is what it was told
 	Broke       Kind = "broke"       // an observer fails: Report, Observer
 	Logged      Kind = "logged"      // a failure was logged: Error
@@ -24,6 +24,7 @@ const (
 	Parsed      Kind = "parsed"      // the JSON form of a view was read: Value, Error
 	Wire        Kind = "wire"        // a line was sent: Session, Value, Report if it is because of one, Replay
 	Response    Kind = "response"    // the prompt of a session is answered: Session
+	Leaving     Kind = "leaving"     // a session is about to be closed: Session
 	Closed      Kind = "closed"      // a session was closed: Session
 	Imports     Kind = "imports"     // packages on which the bridge depends: Names
 	Listening   Kind = "listening"   // a capture was opened
@@ -34,6 +35,7 @@ const (
 	Emitted     Kind = "emitted"     // the engine emits: Event
 	Heard       Kind = "heard"       // the same event, as the listener behind the producer gets it: Event
 	RunResult   Kind = "runResult"   // of a run: Value
+	Happened    Kind = "happened"    // something from outside, in the middle of a workflow: By
 	Probed      Kind = "probed"      // Probe; the first is the baseline, the last is at the very end
 )
 
@@ -46,7 +48,7 @@ type Entry struct {
 	Parent uint64 `json:"parent,omitzero"`
 
 	Report   int         `json:"report,omitzero"` // number of the report, from 1
-	By       string      `json:"by,omitempty"`    // who reports: body, timer, hook, observer, result, producer
+	By       string      `json:"by,omitempty"`    // who reports: body, timer, thread, hook, observer, result, producer
 	View     trace.Value `json:"view,omitzero"`
 	Invalid  bool        `json:"invalid,omitzero"` // the view is invalid
 	Accepted bool        `json:"accepted,omitzero"`

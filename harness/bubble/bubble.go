@@ -97,7 +97,7 @@ type rest struct {
 func (s *session) live(join func(*harness.Surroundings) (harness.Loop, error)) {
 	defer close(s.over)
 	var crash error
-	stuck := inBubble(func() { crash = s.inside(join) })
+	stuck := Run(func() { crash = s.inside(join) })
 	switch {
 	case crash != nil:
 		s.end = crash
@@ -106,11 +106,14 @@ func (s *session) live(join func(*harness.Surroundings) (harness.Loop, error)) {
 	}
 }
 
-// inBubble is the one place that relies on something undocumented: that
-// synctest.Test works with a T that no test runner made, as long as its body
-// calls no method of it and does not panic. A test of this package holds it. The
-// error says that goroutines of the bubble wait for something that cannot come.
-func inBubble(body func()) (stuck error) {
+// Run runs body in a bubble of its own. The error says that goroutines of the
+// bubble wait for something that cannot come. It must be called on a goroutine that
+// is in no bubble, and body must not panic.
+//
+// This is the one place that relies on something undocumented: that synctest.Test
+// works with a T that no test runner made, as long as its body calls no method of
+// it. A test of this package holds it.
+func Run(body func()) (stuck error) {
 	defer func() {
 		if p := recover(); p != nil {
 			stuck = fmt.Errorf("%v", p)

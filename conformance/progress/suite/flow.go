@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"time"
 
 	rules "github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/harness/trace"
-	"github.com/pi-conform/pi-conform/loop/progress"
 	"github.com/pi-conform/pi-conform/loop/progress/workflow"
 )
 
@@ -22,6 +22,8 @@ const (
 	flowRefused // Start fails
 	flowCancelled
 	flowWorkerDies
+	flowClosed   // the session that shows it is closed
+	flowDisposed // the session is over: what runs is ended, and the bridge taken down
 	flowFates
 )
 
@@ -103,21 +105,35 @@ var outcomes = []workflow.Outcome{workflow.Completed, workflow.Failed, workflow.
 
 // flowStage is where a workflow is played.
 type flowStage struct {
-	*schedule
+	schedule
 	plan     flowPlan
 	engine   *workflow.Scripted
-	registry *progress.Registry
-	producer *workflow.Producer
-	entries  []rules.Entry
+	registry Registry
+	producer Producer
+	bridge   Bridge
 	behind   func() // takes away the listener behind the producer's
-	marked   bool   // the boundary stands in the record
-	over     bool
+	call     Execution
+
+	mu      sync.Mutex
+	entries []rules.Entry
+	marked  bool // the boundary stands in the record
+	over    bool
 }
 
-func (s *flowStage) add(e rules.Entry) { s.entries = append(s.entries, e) }
+func (s *flowStage) add(e rules.Entry) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.entries = append(s.entries, e)
+}
 
-func newFlowStage(p flowPlan) *flowStage {
-	s := &flowStage{schedule: newSchedule(p.seed), plan: p, behind: func() {}}
+func (s *flowStage) isOver() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.over
+}
+
+func newFlowStage(p flowPlan, sc schedule) *flowStage {
+	s := &flowStage{schedule: sc, plan: p, behind: func() {}}
 	s.engine = workflow.NewScripted(map[string]workflow.Script{ours: p.script}, s.waitFor)
 	s.engine.Listen(func(ev *workflow.Event) { s.add(rules.Entry{Kind: rules.Emitted, Event: eventOf(ev)}) })
 	return s
@@ -171,85 +187,161 @@ func (s *flowStage) Wait(ctx context.Context, run string) (workflow.Result, erro
 	return result, err
 }
 
+// probe counts what is held, so far as it can be counted.
 func (s *flowStage) probe() {
-	r, p := s.registry.Probe(), s.producer.Probe()
-	s.add(rules.Entry{Kind: rules.Probed, Probe: &rules.Probe{
-		Executions: r.Executions, Observers: r.Observers, Captures: p.Captures, Candidates: p.Candidates,
-		Listeners: s.engine.Listeners(), Active: p.Active, Retained: p.Retained,
-	}})
+	held := &rules.Probe{Listeners: s.engine.Listeners()}
+	if r, ok := s.registry.(Prober); ok {
+		held.Executions, held.Observers = r.Held()
+	}
+	if r, ok := s.producer.(ProducerProber); ok {
+		p := r.Held()
+		held.Captures, held.Candidates, held.Active, held.Retained = p.Captures, p.Candidates, p.Active, p.Retained
+	}
+	s.add(rules.Entry{Kind: rules.Probed, Probe: held})
 }
 
 // playFlow plays a workflow as a tool.
-func playFlow(p flowPlan, ds workflow.Defects) ([]rules.Entry, error) {
-	s := newFlowStage(p)
-	var err error
-	s.registry, err = progress.New(progress.Options{Await: s.await})
-	if err != nil {
+func playFlow(subject Subject, p flowPlan, sc schedule) ([]rules.Entry, error) {
+	s := newFlowStage(p, sc)
+	if err := s.open(subject); err != nil {
 		return nil, err
 	}
-	s.producer = workflow.NewProducer(s, s.registry.Policy(), ds)
-	s.registry.Observe(s.observed)
-	s.registry.ObserveResults(func(id progress.Identity, _ progress.Outcome) error { s.mark(id); return nil })
-	s.probe()
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	s.spawn(func() { s.tool(ctx) })
 	s.spawn(s.clock)
-	switch {
-	case p.fate == flowCancelled:
-		s.spawn(func() { s.later(func() { cancel(errStopped) }) })
-	case p.fate == flowWorkerDies:
+	if happens := s.happening(func() { cancel(errStopped) }); happens != nil {
+		turns := rand.New(rand.NewPCG(p.seed, 5)).IntN(8)
 		s.spawn(func() {
-			s.later(func() {
-				s.registry.Settle("a", "the worker is gone")
-				cancel(errStopped)
-			})
+			for range turns {
+				s.yield()
+			}
+			s.add(rules.Entry{Kind: rules.Happened, By: p.fate.String()})
+			happens()
 		})
 	}
-	err = s.run()
+	err := s.run()
 	s.behind()
+	if s.bridge != nil && p.fate != flowDisposed {
+		s.bridge.Dispose()
+	}
 	s.probe()
 	return s.entries, err
 }
 
+// open makes everything.
+func (s *flowStage) open(subject Subject) (err error) {
+	s.registry, err = subject.New(Surroundings{
+		Store: func(Stored) error { return nil }, Log: func(string, error) {}, Await: s.await,
+		Pause: func() {}, // a producer may hold a lock while it reports
+	})
+	if err != nil {
+		return err
+	}
+	if s.producer, err = subject.Producer(s.registry, s); err != nil {
+		return err
+	}
+	s.registry.Observe("", s.observed)
+	if r, ok := s.registry.(ResultObservable); ok {
+		r.ObserveResults(func(id Identity, _ Outcome) error { s.mark(id); return nil })
+	}
+	s.probe()
+	if subject.Bridge == nil {
+		return nil
+	}
+	if s.bridge, err = subject.Bridge(s.registry, func([]byte) error { return nil }); err != nil {
+		return err
+	}
+	return s.bridge.Open(sessionOf("a"), "a")
+}
+
+// String is the fate in a word.
+func (f flowFate) String() string {
+	return [...]string{"ends", "fails", "refused", "cancelled", "worker dies", "session closed", "disposed"}[f]
+}
+
+// happening is what happens in the middle of the workflow; nil if nothing does.
+func (s *flowStage) happening(cancel func()) func() {
+	switch s.plan.fate {
+	case flowCancelled:
+		return cancel
+	case flowWorkerDies:
+		return func() { s.settle("the worker is gone"); cancel() }
+	case flowClosed:
+		return func() {
+			if s.bridge != nil {
+				s.bridge.Close(sessionOf("a"))
+			}
+		}
+	case flowDisposed:
+		return func() {
+			s.settle("the session is over")
+			cancel()
+			if s.bridge != nil {
+				s.bridge.Dispose()
+			}
+		}
+	case flowEnds, flowFails, flowRefused, flowFates:
+	}
+	return nil
+}
+
+// settle ends the tool from outside.
+func (s *flowStage) settle(why string) {
+	if r, ok := s.registry.(Settler); ok {
+		r.Settle("a", why)
+		return
+	}
+	s.mu.Lock()
+	x := s.call
+	s.mu.Unlock()
+	if x != nil {
+		x.Finalize(Outcome{why, true}, func(o Outcome) Outcome { s.mark(x.Identity()); return o })
+	}
+}
+
 var errStopped = errors.New("the user has stopped it")
 
-func (s *flowStage) later(f func()) {
-	for range s.rng.IntN(8) {
-		s.yield()
-	}
-	f()
-}
-
-func (s *flowStage) mark(id progress.Identity) {
-	if !s.marked {
-		s.marked = true
-		s.add(identified(rules.Boundary, id))
+func (s *flowStage) mark(id Identity) {
+	s.mu.Lock()
+	before := s.marked
+	s.marked = true
+	s.mu.Unlock()
+	if !before {
+		s.add(rules.Entry{Kind: rules.Boundary, Agent: id.Agent, Call: id.Call, Token: id.Token, Parent: id.Parent})
 	}
 }
 
-func (s *flowStage) observed(o progress.Observation) error {
-	e := identified(rules.Report, o.Identity)
-	e.By, e.View = "producer", o.View.JSON()
-	s.add(e)
+func (s *flowStage) observed(o Observation) error {
+	s.add(rules.Entry{
+		Kind: rules.Report, Agent: o.Agent, Call: o.Call, Token: o.Token, Parent: o.Parent, By: "producer", View: show(o.View),
+	})
 	return nil
 }
 
 func (s *flowStage) tool(ctx context.Context) {
-	defer func() { s.over = true }()
-	x := s.registry.Prepare(progress.Call{Agent: "a", ID: "c1", Tool: "workflow"})
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.over = true
+	}()
+	x := s.registry.Prepare(Call{Agent: "a", ID: "c1", Tool: "workflow", Args: trace.Value(`{}`), Card: cards[0]})
+	s.mu.Lock()
+	s.call = x
+	s.mu.Unlock()
 	if x.Dispatch() != nil {
 		return
 	}
-	result, err := s.producer.Run(ctx, x, workflow.Job{Script: ours})
-	o := progress.Outcome{Result: result}
+	text, err := s.producer.Run(ctx, x, workflow.Job{Script: ours})
+	o := Outcome{Text: text}
 	if err != nil {
-		o = progress.Failure(err.Error())
+		o = Outcome{err.Error(), true}
 	}
-	x.Finalize(o, func(o progress.Outcome) progress.Outcome { s.mark(x.Identity()); return o })
-	e := identified(rules.Outcome, x.Identity())
+	id := x.Identity()
+	o = x.Finalize(o, func(o Outcome) Outcome { s.mark(id); return o })
+	e := rules.Entry{Kind: rules.Outcome, Agent: id.Agent, Call: id.Call, Token: id.Token, Parent: id.Parent}
 	if o.IsError {
-		e.Error = o.Result.Content.PlainText()
+		e.Error = o.Text
 	}
 	s.add(e)
 }
@@ -260,7 +352,7 @@ func (s *flowStage) clock() {
 		s.engine.Advance(time.Second)
 		s.probe()
 	}
-	for !s.over {
+	for !s.isOver() {
 		s.yield()
 		s.engine.Advance(time.Second)
 	}
@@ -268,7 +360,7 @@ func (s *flowStage) clock() {
 
 // playBare plays the same workflow without the producer.
 func playBare(p flowPlan) ([]rules.Entry, error) {
-	s := newFlowStage(p)
+	s := newFlowStage(p, newCoroutines(p.seed))
 	s.spawn(func() {
 		defer func() { s.over = true }()
 		if run, err := s.engine.Start(context.Background(), workflow.Job{Script: ours}); err == nil {
@@ -276,7 +368,7 @@ func playBare(p flowPlan) ([]rules.Entry, error) {
 		}
 	})
 	s.spawn(func() {
-		for !s.over {
+		for !s.isOver() {
 			s.yield()
 			s.engine.Advance(time.Second)
 		}

@@ -3,57 +3,29 @@ package suite
 import (
 	"errors"
 	"math/rand/v2"
+	"runtime"
 	"slices"
+	"sync"
+	"time"
+
+	"github.com/pi-conform/pi-conform/harness/coro"
 )
 
-// schedule lets tasks take turns. Each is a goroutine, of which one runs at a
-// time, until it yields, waits or ends.
-type schedule struct {
-	rng     *rand.Rand
-	tasks   []*task
-	current *task
-	back    chan struct{} // the current task gives its turn back
+// schedule lets tasks take turns.
+type schedule interface {
+	// spawn makes f a task. It begins when its turn comes.
+	spawn(f func())
+	// yield lets other tasks run.
+	yield()
+	// wait lets other tasks run until ready holds.
+	wait(ready func() bool)
+	// await waits until done is closed.
+	await(done <-chan struct{})
+	// run gives turns until all tasks have ended.
+	run() error
 }
 
-type task struct {
-	turn    chan struct{}
-	ready   func() bool // nil: always
-	over    bool
-	reports []int // numbers of the reports under way, innermost last
-}
-
-func newSchedule(seed uint64) *schedule {
-	return &schedule{rng: rand.New(rand.NewPCG(seed, 1)), back: make(chan struct{})}
-}
-
-// spawn makes f a task.
-func (s *schedule) spawn(f func()) *task {
-	t := &task{turn: make(chan struct{})}
-	s.tasks = append(s.tasks, t)
-	go func() {
-		<-t.turn
-		f()
-		t.over = true
-		s.back <- struct{}{}
-	}()
-	return t
-}
-
-// yield lets other tasks run.
-func (s *schedule) yield() { s.wait(nil) }
-
-// wait lets other tasks run until ready holds.
-func (s *schedule) wait(ready func() bool) {
-	t := s.current
-	t.ready = ready
-	s.back <- struct{}{}
-	<-t.turn
-}
-
-// await waits until done is closed.
-func (s *schedule) await(done <-chan struct{}) {
-	s.wait(func() bool { return isClosed(done) })
-}
+var errDeadlock = errors.New("tasks wait for each other")
 
 func isClosed(done <-chan struct{}) bool {
 	select {
@@ -64,26 +36,123 @@ func isClosed(done <-chan struct{}) bool {
 	}
 }
 
-var errDeadlock = errors.New("tasks wait for each other")
+// coroutines is a schedule under the coroutine driver: one task runs at a time,
+// and the seed decides whose turn it is.
+type coroutines struct {
+	rng     *rand.Rand
+	driver  *coro.Scheduler
+	waiting []turn
+}
 
-// run gives turns until all tasks have ended.
-func (s *schedule) run() error {
-	for {
-		s.tasks = slices.DeleteFunc(s.tasks, func(t *task) bool { return t.over })
-		var ready []*task
-		for _, t := range s.tasks {
+type turn struct {
+	gate  *coro.Gate
+	ready func() bool // nil: always
+}
+
+func newCoroutines(seed uint64) *coroutines {
+	return &coroutines{rng: rand.New(rand.NewPCG(seed, 1)), driver: coro.New(time.Time{})}
+}
+
+func (s *coroutines) spawn(f func()) {
+	s.driver.Go(func() {
+		s.yield()
+		f()
+	})
+}
+
+func (s *coroutines) yield() { s.wait(nil) }
+
+func (s *coroutines) wait(ready func() bool) {
+	t := turn{s.driver.NewGate(), ready}
+	s.waiting = append(s.waiting, t)
+	t.gate.Wait()
+}
+
+func (s *coroutines) await(done <-chan struct{}) { s.wait(func() bool { return isClosed(done) }) }
+
+func (s *coroutines) run() error {
+	defer s.driver.Close()
+	for len(s.waiting) > 0 {
+		var ready []int
+		for i, t := range s.waiting {
 			if t.ready == nil || t.ready() {
-				ready = append(ready, t)
+				ready = append(ready, i)
 			}
 		}
 		if len(ready) == 0 {
-			if len(s.tasks) == 0 {
-				return nil
-			}
 			return errDeadlock
 		}
-		s.current = ready[s.rng.IntN(len(ready))]
-		s.current.turn <- struct{}{}
-		<-s.back
+		i := ready[s.rng.IntN(len(ready))]
+		gate := s.waiting[i].gate
+		s.waiting = slices.Delete(s.waiting, i, i+1)
+		gate.Open()
+		s.driver.Run()
 	}
+	return nil
+}
+
+// goroutines is a schedule of real goroutines, for a bubble of synctest: a task
+// yields by sleeping on the bubble's clock.
+type goroutines struct {
+	grain time.Duration // tasks that wake within one run at once
+	tasks sync.WaitGroup
+
+	mu    sync.Mutex
+	rng   *rand.Rand
+	stuck bool
+}
+
+// How tasks wake: alone, so that a seed is one run, or several at once, so that
+// they race.
+const (
+	inTurn = time.Nanosecond
+	atOnce = time.Millisecond
+
+	longest  = 4 * time.Millisecond // that a task sleeps
+	mostWait = 100_000              // looks at whether a task is ready
+)
+
+func newGoroutines(seed uint64, grain time.Duration) *goroutines {
+	return &goroutines{rng: rand.New(rand.NewPCG(seed, 1)), grain: grain}
+}
+
+func (s *goroutines) spawn(f func()) {
+	s.tasks.Go(func() {
+		s.yield()
+		f()
+	})
+}
+
+func (s *goroutines) yield() {
+	s.mu.Lock()
+	d := s.rng.Int64N(int64(longest / s.grain))
+	s.mu.Unlock()
+	time.Sleep(time.Duration(d) * s.grain)
+}
+
+// wait looks again and again: what it waits for may come from any goroutine.
+func (s *goroutines) wait(ready func() bool) {
+	for range mostWait {
+		if ready() {
+			return
+		}
+		s.yield()
+		time.Sleep(s.grain)
+	}
+	s.mu.Lock()
+	s.stuck = true
+	s.mu.Unlock()
+	runtime.Goexit()
+}
+
+func (s *goroutines) await(done <-chan struct{}) { <-done }
+
+func (s *goroutines) run() error {
+	s.tasks.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck {
+		return errDeadlock
+	}
+	return nil
 }

@@ -18,8 +18,7 @@ type Mutant struct {
 	Rule  string `json:"rule"` // id of the rule that has to find it first
 	Story string `json:"story"`
 
-	defects  defects
-	workflow workflow.Defects
+	defects defects
 }
 
 // Mutants are all mutants, in a fixed order.
@@ -32,48 +31,22 @@ func Mutants() []Mutant {
 		all = append(all, Mutant{Name: m.Name, Rule: m.Rule, Story: m.Story, defects: defects{bridge: acp.Defects{m.Defect}}})
 	}
 	for _, m := range workflow.Mutants() {
-		all = append(all, Mutant{Name: m.Name, Rule: m.Rule, Story: m.Story, workflow: workflow.Defects{m.Defect}})
+		all = append(all, Mutant{Name: m.Name, Rule: m.Rule, Story: m.Story, defects: defects{workflow: workflow.Defects{m.Defect}}})
 	}
 	return all
 }
 
-// Records are what the mutant does under a seed: its calls, and its workflow.
-// The zero Mutant is the reference.
+// Subject is the mutant. The zero Mutant is the reference.
+func (m Mutant) Subject() Subject { return referenceWith(m.defects) }
+
+// Records are what the mutant does under a seed, as coroutines: its calls, and its
+// workflow.
 func (m Mutant) Records(seed uint64) (calls, flow *rules.Record, err error) {
-	if calls, err = m.calls(seed); err != nil {
-		return nil, nil, fmt.Errorf("seed %d: %w", seed, err)
+	if calls, err = m.Subject().Calls(seed, Coroutines); err != nil {
+		return nil, nil, err
 	}
-	if flow, err = m.flow(seed); err != nil {
-		return nil, nil, fmt.Errorf("seed %d, workflow: %w", seed, err)
-	}
-	return calls, flow, nil
-}
-
-func (m Mutant) calls(seed uint64) (*rules.Record, error) {
-	p := drawPlan(seed)
-	r := &rules.Record{Every: p.every}
-	quiet, renamed := p, p
-	quiet.quiet, renamed.tool = true, "another"
-	var err error
-	for _, run := range []struct {
-		plan plan
-		into *[]rules.Entry
-	}{{p, &r.Entries}, {quiet, &r.Quiet}, {renamed, &r.Renamed}} {
-		if *run.into, err = play(run.plan, m.defects); err != nil {
-			return nil, err
-		}
-	}
-	return r, nil
-}
-
-func (m Mutant) flow(seed uint64) (*rules.Record, error) {
-	p := drawFlow(seed)
-	entries, err := playFlow(p, m.workflow)
-	if err != nil {
-		return nil, err
-	}
-	bare, err := playBare(p)
-	return &rules.Record{Entries: entries, Bare: bare}, err
+	flow, err = m.Subject().Flow(seed, Coroutines)
+	return calls, flow, err
 }
 
 // Score is what the rules are worth.
@@ -206,8 +179,8 @@ func (m Mutant) firstRule(seed uint64) (string, error) {
 
 // record is that of the part which has the mutant's defect.
 func (m Mutant) record(seed uint64) (*rules.Record, error) {
-	if m.workflow != nil {
-		return m.flow(seed)
+	if m.defects.workflow != nil {
+		return m.Subject().Flow(seed, Coroutines)
 	}
-	return m.calls(seed)
+	return m.Subject().Calls(seed, Coroutines)
 }
