@@ -2,6 +2,7 @@ package progress
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/conformance"
@@ -267,7 +268,7 @@ func bridge9(j *judge) {
 			j.expect(!known, i, "the bridge depends on a workflow package")
 		}
 	}
-	if j.Renamed == nil {
+	if !j.sameCourse() {
 		return
 	}
 	var renamed []*Entry
@@ -281,6 +282,21 @@ func bridge9(j *judge) {
 			j.expect(string(renamed[k].Value) == string(j.Entries[l.entry].Value), l.entry, "a tool of another name would give another line: %s", renamed[k].Value)
 		}
 	}
+}
+
+// sameCourse reports whether the run with other names is the same but for its
+// lines. Goroutines may take another course, and then there is nothing to compare.
+func (j *judge) sameCourse() bool {
+	course := func(entries []Entry) []string {
+		var steps []string
+		for i := range entries {
+			if e := &entries[i]; e.Kind != Wire {
+				steps = append(steps, strings.Join([]string{string(e.Kind), e.Agent, e.Call, e.Observer, strconv.Itoa(e.Report)}, " "))
+			}
+		}
+		return steps
+	}
+	return j.Renamed != nil && slices.Equal(course(j.Entries), course(j.Renamed))
 }
 
 func bridge10(j *judge) {
