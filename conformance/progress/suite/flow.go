@@ -226,7 +226,7 @@ func playFlow(subject Subject, p flowPlan, sc schedule) ([]rules.Entry, error) {
 		s.bridge.Dispose()
 	}
 	s.probe()
-	return s.entries, err
+	return s.entries, closed(s.registry, err)
 }
 
 // open makes everything.

@@ -3,6 +3,7 @@ package suite
 import (
 	"errors"
 	"fmt"
+	"io"
 	"reflect"
 	"sync"
 
@@ -352,7 +353,15 @@ func (l *local) end(replays bool) error {
 		l.bridge.Dispose()
 	}
 	l.probe()
-	return nil
+	return closed(l.registry, nil)
+}
+
+// closed closes a registry that can be closed, unless something has failed before.
+func closed(r Registry, err error) error {
+	if c, ok := r.(io.Closer); ok && err == nil {
+		return c.Close()
+	}
+	return err
 }
 
 func (l *local) replayAll() error {

@@ -11,7 +11,8 @@ import (
 // Subject is a channel of progress written in Go. Only New is needed. What is nil
 // is not there, and the rules about it are not applicable.
 type Subject struct {
-	// New makes a registry. Its goroutines have to end once nothing runs any more.
+	// New makes a registry. It is called inside the bubble. Its goroutines have to end
+	// once nothing runs any more, or with its method Close, if it has one.
 	New func(s Surroundings) (Registry, error)
 	// Bridge shows the executions of a registry that New has made to a client. It
 	// writes lines of JSON-RPC by send.
