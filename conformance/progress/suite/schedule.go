@@ -116,19 +116,23 @@ func newGoroutines(seed uint64, grain time.Duration) *goroutines {
 	return &goroutines{rng: rand.New(rand.NewPCG(seed, 1)), grain: grain}
 }
 
+// spawn draws when the task begins before there is a goroutine that could come
+// earlier or later.
 func (s *goroutines) spawn(f func()) {
+	d := s.draw()
 	s.tasks.Go(func() {
-		s.yield()
+		time.Sleep(d)
 		f()
 	})
 }
 
-func (s *goroutines) yield() {
+func (s *goroutines) draw() time.Duration {
 	s.mu.Lock()
-	d := s.rng.Int64N(int64(longest / s.grain))
-	s.mu.Unlock()
-	time.Sleep(time.Duration(d) * s.grain)
+	defer s.mu.Unlock()
+	return time.Duration(s.rng.Int64N(int64(longest/s.grain))) * s.grain
 }
+
+func (s *goroutines) yield() { time.Sleep(s.draw()) }
 
 // wait looks again and again: what it waits for may come from any goroutine.
 func (s *goroutines) wait(ready func() bool) {

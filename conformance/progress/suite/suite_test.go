@@ -77,24 +77,32 @@ func TestReplay(t *testing.T) {
 	}
 }
 
+// TestSameSeedSameRun holds that one seed is one run, as coroutines and in turn.
 func TestSameSeedSameRun(t *testing.T) {
-	for seed := range uint64(50) {
-		one, _, err := suite.Mutant{}.Records(seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		two, _, err := suite.Mutant{}.Records(seed)
-		if err != nil {
-			t.Fatal(err)
-		}
-		first, err := json.Marshal(one)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if second, err := json.Marshal(two); err != nil || string(first) != string(second) {
-			t.Errorf("seed %d: %v", seed, err)
+	for _, how := range []suite.How{suite.Coroutines, suite.InTurn} {
+		for seed := range uint64(30) {
+			if one, two := recorded(t, how, seed), recorded(t, how, seed); one != two {
+				t.Errorf("%s: seed %d gives two runs", how, seed)
+			}
 		}
 	}
+}
+
+func recorded(t *testing.T, how suite.How, seed uint64) string {
+	t.Helper()
+	calls, err := suite.Reference().Calls(seed, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	flow, err := suite.Reference().Flow(seed, how)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal([]*progress.Record{calls, flow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
 }
 
 // TestWire holds that what the bridge sends keeps the rules of recorded logs too:
