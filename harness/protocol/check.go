@@ -46,11 +46,11 @@ func DecodeRequest(line Line) (*Request, error) {
 }
 
 var requestTypes = []string{
-	TypeHello, TypeOpen, TypeUser, TypeAnswer, TypeSync, TypeClock, TypeReduce, TypeClose, TypeBye,
+	TypeHello, TypeOpen, TypeUser, TypeAnswer, TypeSync, TypeClock, TypeReduce, TypeProgress, TypeClose, TypeBye,
 }
 
 var replyTypes = []string{
-	TypeHelloOK, TypeOK, TypeError, TypeSynced, TypeReduced, TypeLog,
+	TypeHelloOK, TypeOK, TypeError, TypeSynced, TypeReduced, TypeLog, TypeProgress,
 	string(trace.KindEvent), string(trace.KindCall), string(trace.KindRead),
 	string(trace.KindCancelled), string(trace.KindSettled), string(trace.KindRetained),
 }
@@ -183,6 +183,8 @@ func (r *Reply) fault() string {
 		return cmpFault(need(r.Re > 0, "re"), need(r.Idle != nil, "idle"), need(r.WaitingOn != nil, "waitingOn"), need(r.Events != nil, "events"))
 	case TypeReduced:
 		return cmpFault(need(r.Re > 0, "re"), need(r.View != nil, "view"))
+	case TypeProgress:
+		return need(r.Entry.Kind() == '{', "entry")
 	case string(trace.KindEvent):
 		return r.eventFault()
 	case string(trace.KindCall):
@@ -245,6 +247,8 @@ func (r *Request) fault() string {
 		return need(r.Session != "", "session")
 	case TypeReduce:
 		return eventFault(r.Event)
+	case TypeProgress:
+		return cmpFault(need(r.Session != "", "session"), need(r.Act != nil && r.Act.Do != "", "act.do"))
 	case TypeClock:
 		return cmpFault(need(r.Session != "", "session"), need(r.AdvanceMs > 0, "advanceMs"))
 	}

@@ -16,15 +16,16 @@ const Name = "pi-conform/1"
 
 // The types of messages to a subject.
 const (
-	TypeHello  = "hello"
-	TypeOpen   = "open"
-	TypeUser   = "user"
-	TypeAnswer = "answer"
-	TypeSync   = "sync"
-	TypeClock  = "clock"
-	TypeReduce = "reduce"
-	TypeClose  = "close"
-	TypeBye    = "bye"
+	TypeHello    = "hello"
+	TypeOpen     = "open"
+	TypeUser     = "user"
+	TypeAnswer   = "answer"
+	TypeSync     = "sync"
+	TypeClock    = "clock"
+	TypeReduce   = "reduce"
+	TypeProgress = "progress" // an output has this type too
+	TypeClose    = "close"
+	TypeBye      = "bye"
 )
 
 // The types of replies of a subject. All others are outputs: the kinds of trace
@@ -86,6 +87,9 @@ type Request struct {
 	// reduce
 	View  trace.Value  `json:"view,omitzero"`
 	Event *trace.Event `json:"event,omitzero"`
+
+	// progress
+	Act *Act `json:"act,omitzero"`
 }
 
 // Reply is a message from a subject: a reply, or an output, whose members are
@@ -130,6 +134,7 @@ type Reply struct {
 	Outcome trace.Outcome  `json:"outcome,omitempty"`
 	Changed []int          `json:"changed,omitzero"`
 	Text    string         `json:"text,omitempty"` // log
+	Entry   trace.Value    `json:"entry,omitzero"` // progress
 
 	Message string `json:"message,omitempty"` // error, settled
 
@@ -147,14 +152,18 @@ type Subject struct {
 // The capabilities that mean something to the harness. Besides there are
 // «hooks:NAME» and «forms:FORM».
 const (
-	CapState     = "state"     // events come with the agent's state
-	CapPolls     = "polls"     // polls of the queues are reported
-	CapReads     = "reads"     // reads of the model stream are reported
-	CapListeners = "listeners" // there can be listeners besides the first
-	CapSignals   = "signals"   // cancelled signals of pending callbacks are reported
-	CapRetained  = "retained"  // kept events are compared after each run
-	CapClock     = "clock"     // time is virtual
-	CapReducer   = "reducer"   // there is a reducer of views; it needs no session
+	CapState     = "state"             // events come with the agent's state
+	CapPolls     = "polls"             // polls of the queues are reported
+	CapReads     = "reads"             // reads of the model stream are reported
+	CapListeners = "listeners"         // there can be listeners besides the first
+	CapSignals   = "signals"           // cancelled signals of pending callbacks are reported
+	CapRetained  = "retained"          // kept events are compared after each run
+	CapClock     = "clock"             // time is virtual
+	CapReducer   = "reducer"           // there is a reducer of views; it needs no session
+	CapProgress  = "progress"          // there is a channel of progress, which has sessions of its own
+	CapBridge    = "progress:bridge"   // and it has a bridge to the Agent Client Protocol
+	CapThrottle  = "progress:throttle" // which has a setting for how many views it lets through
+	CapAnnounce  = "progress:announce" // a call can be stored without being dispatched
 )
 
 // EvidenceOf is what a recording of a subject with these capabilities can show.
@@ -199,7 +208,7 @@ func (r *Reply) isOutput() bool {
 	case trace.KindAction, trace.KindEnd:
 	default:
 	}
-	return r.Type == TypeLog
+	return r.Type == TypeLog || r.Type == TypeProgress
 }
 
 // entry is an output as an entry of a trace.
