@@ -145,6 +145,62 @@ export interface Reducer<V extends View = View> {
 	reduce(view: V, event: any): V;
 }
 
+/** Whose execution it is, as the registry says. */
+export interface Identity {
+	agent?: string;
+	call: string;
+	token: number; // never given twice
+	parent?: number; // token of the execution inside which it runs
+}
+
+export interface Outcome {
+	text: string;
+	isError: boolean;
+}
+
+/** One execution of a tool. */
+export interface Execution<V = any> {
+	readonly identity: Identity;
+	/** Stores the call of one that is refused: declare `progress:announce`. */
+	announce?(): void;
+	/** Stores the call and says that the tool's body is about to be entered. */
+	dispatch(): void;
+	/** Whether every observer was told. Throws, or rejects, if the view is invalid or comes at a time when it must not. */
+	reportProgress(view: V): boolean | Promise<boolean>;
+	/** The boundary, then the hook, then the observers of the result, then the stored result. */
+	finalize(outcome: Outcome, hook: (outcome: Outcome) => Outcome): Outcome | Promise<Outcome>;
+}
+
+/** An entry of the durable log; other members may be there. */
+export interface DurableEntry {
+	kind: "tool/call" | "tool/result";
+	agent?: string;
+	call: string;
+	isError?: boolean; // of a result
+	[member: string]: unknown;
+}
+
+/** A registry of executions: declare the capability `progress`. */
+export interface ProgressRegistry<V = any> {
+	/** Reads the JSON form of a view, and throws if there is something in it that a view cannot say. */
+	parseView(json: any): V;
+	prepare(call: { agent?: string; call: string; tool: string; args?: any; card?: any; parent?: Execution<V> }): Execution<V>;
+	/** Registers an observer of one agent's progress, or of all. It may give a promise, which says when it is done. */
+	observe(observer: (seen: Identity & { view: V }) => unknown, agent?: string): () => void;
+	observeResults?(observer: (identity: Identity, outcome: Outcome) => unknown): () => void;
+	/** Ends what an agent has still running. */
+	settle(agent: string, why: string): void;
+	/** A bridge to the Agent Client Protocol: declare `progress:bridge`, and `progress:throttle` if it heeds `every`. */
+	bridge?(send: (line: object) => void, every?: number): ProgressBridge;
+}
+
+export interface ProgressBridge {
+	open(session: string, agent: string): void;
+	close(session: string): void;
+	replay(session: string, log: DurableEntry[]): void;
+	dispose(): void;
+}
+
 /** An adapter: what the subject is, and how to make a loop in given surroundings. */
 export interface Adapter {
 	subject: { name: string; version: string; language: string };
@@ -154,9 +210,11 @@ export interface Adapter {
 	barrier?: "quiescent" | "none";
 	/** Whether the loop still waits for a turn of the event loop that it asked for: then a barrier gives it another one. */
 	busy?: () => boolean;
-	/** Makes a loop, without starting anything. Its first listeners are registered by the caller. Absent if there is only a reducer. */
+	/** Makes a loop, without starting anything. Its first listeners are registered by the caller. Absent if there is only a reducer or a channel of progress. */
 	open?(surroundings: Surroundings): Loop;
 	reducer?: Reducer<any>;
+	/** Makes a registry of executions that tells of their progress, with a log to store in. */
+	progress?(surroundings: { store(entry: DurableEntry): void; log(error: unknown): void }): ProgressRegistry;
 }
 
 /** Runs the adapter on standard input and output. */

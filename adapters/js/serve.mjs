@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util";
 import { Closed, ProtocolError } from "./errors.mjs";
 import { Lines } from "./lines.mjs";
+import { ProgressSession } from "./progress.mjs";
 import { Surroundings } from "./surroundings.mjs";
 
 const PROTOCOL = 1;
@@ -50,7 +51,7 @@ export class Server {
 
 	/** Reports something that belongs to no callback; it goes to the session that was opened last. */
 	log(text) {
-		[...this.#sessions.values()].at(-1)?.log(text);
+		[...this.#sessions.values()].at(-1)?.log?.(text);
 	}
 
 	#pump() {
@@ -90,6 +91,7 @@ export class Server {
 		answer: (m) => this.#session(m).answer(m.call, m.answer ?? {}),
 		sync: (m) => this.#sync(m),
 		reduce: (m) => this.#reduce(m),
+		progress: (m) => this.#progress(m),
 		close: (m) => this.#close(m),
 		bye: () => undefined,
 	};
@@ -152,6 +154,16 @@ export class Server {
 			...(!isDeepStrictEqual(given, viewBefore) && { before: given }),
 			...(!isDeepStrictEqual(event, eventBefore) && { eventAfter: event }),
 		};
+	}
+
+	// A channel of progress is a session too: it is answered, comes to rest and is
+	// closed as a loop's.
+	#progress({ session, act }) {
+		const { progress } = this.#adapter;
+		if (!progress) throw new ProtocolError("unsupported", "the subject has no channel of progress");
+		if (act?.do !== "open") return this.#session({ session }).act(act);
+		if (this.#sessions.has(session)) throw new ProtocolError("session", `session ${session} is open already`);
+		this.#sessions.set(session, new ProgressSession(session, progress, this.#write));
 	}
 
 	#close(message) {

@@ -210,11 +210,11 @@ func (c *card) is(want *Card, ended bool) bool {
 		return false
 	}
 	for _, item := range want.Fixed {
-		if !slices.Contains(c.content, string(item)) {
+		if !slices.Contains(c.content, canonical(item)) {
 			return false
 		}
 	}
-	return c.kind == want.Kind && c.rawInput == string(want.RawInput) && c.locations == string(want.Locations)
+	return c.kind == want.Kind && c.rawInput == canonical(want.RawInput) && c.locations == canonical(want.Locations)
 }
 
 func bridge7(j *judge) {

@@ -81,12 +81,12 @@ func (c *card) fold(l *line) {
 	set("title", &c.title, l.Title)
 	set("kind", &c.kind, l.Kind)
 	set("status", &c.status, l.Status)
-	set("rawInput", &c.rawInput, string(l.RawInput))
-	set("locations", &c.locations, string(l.Locations))
+	set("rawInput", &c.rawInput, canonical(l.RawInput))
+	set("locations", &c.locations, canonical(l.Locations))
 	if slices.Contains(l.members, "content") {
 		c.content = nil
 		for _, item := range l.Content {
-			c.content = append(c.content, string(item))
+			c.content = append(c.content, canonical(item))
 		}
 	}
 }
@@ -94,6 +94,18 @@ func (c *card) fold(l *line) {
 func (c *card) equal(o *card) bool {
 	return c.title == o.title && c.kind == o.kind && c.status == o.status && c.rawInput == o.rawInput &&
 		c.locations == o.locations && slices.Equal(c.content, o.content)
+}
+
+// canonical is JSON in a form in which the order of members does not count.
+func canonical(v trace.Value) string {
+	if v == nil {
+		return ""
+	}
+	own := v.Clone()
+	if own.Canonicalize() != nil {
+		return string(v)
+	}
+	return string(own)
 }
 
 type cardKey struct{ session, call string }

@@ -88,6 +88,15 @@ func drawPlan(seed uint64) plan {
 	return p
 }
 
+// able is the plan for a channel that may have no setting for how many views are
+// let through.
+func (p plan) able(throttle bool) plan {
+	if !throttle {
+		p.every = 0
+	}
+	return p
+}
+
 // watcher is one observer and what it does with what it is told.
 type watcher struct {
 	name, scope string

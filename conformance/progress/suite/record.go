@@ -72,7 +72,7 @@ func inBubble(f func() error) error {
 // Calls is what the subject's registry, and its bridge if it has one, do under a
 // seed.
 func (s Subject) Calls(seed uint64, h How) (*rules.Record, error) {
-	return recordCalls(seed, h != AtOnce, func(p plan) (entries []rules.Entry, err error) {
+	return recordCalls(s.plan(seed), h != AtOnce, func(p plan) (entries []rules.Entry, err error) {
 		err = h.on(p.seed, func(sc schedule) (err error) {
 			entries, err = play(s, p, sc)
 			return err
@@ -83,8 +83,7 @@ func (s Subject) Calls(seed uint64, h How) (*rules.Record, error) {
 
 // recordCalls plays a plan and its twins. The one with other names is worth nothing
 // if a seed is not one run.
-func recordCalls(seed uint64, steady bool, play func(plan) ([]rules.Entry, error)) (*rules.Record, error) {
-	p := drawPlan(seed)
+func recordCalls(p plan, steady bool, play func(plan) ([]rules.Entry, error)) (*rules.Record, error) {
 	r := &rules.Record{Every: p.every}
 	quiet, renamed := p, p
 	quiet.quiet, renamed.tool = true, "another"
@@ -96,9 +95,14 @@ func recordCalls(seed uint64, steady bool, play func(plan) ([]rules.Entry, error
 		r.Renamed, err = play(renamed)
 	}
 	if err != nil {
-		err = fmt.Errorf("seed %d: %w", seed, err)
+		err = fmt.Errorf("seed %d: %w", p.seed, err)
 	}
 	return r, err
+}
+
+// plan is what is going to happen, so far as the subject can do it.
+func (s Subject) plan(seed uint64) plan {
+	return drawPlan(seed).able(s.Throttled != nil)
 }
 
 // Flow is what the subject's producer does under a seed.
