@@ -109,15 +109,16 @@ func (p *program) explainProgress(r progress.Rule) error {
 	p.out.Printf("  of %d entries, on which it is exercised %s\n\n", len(keeping.Entries),
 		console.Count(progress.Check(keeping, []progress.Rule{r}).Exercised[r.ID], "time"))
 	p.out.Heading("a record that breaks it")
-	return p.drawBreak(breaking, progress.Check(breaking, []progress.Rule{r}).First())
+	return p.drawBreak(breaking, progress.Check(breaking, []progress.Rule{r}).First(), before)
 }
 
 // before is how many entries are shown before the one that breaks a rule.
 const before = 6
 
-func (p *program) drawBreak(record *progress.Record, f *progress.Finding) error {
+// drawBreak draws the entry of a finding and so many before it.
+func (p *program) drawBreak(record *progress.Record, f *progress.Finding, leading int) error {
 	p.out.Printf("  %s\n", f.Message)
-	for i := max(0, f.Entry-before); i <= f.Entry; i++ {
+	for i := max(0, f.Entry-leading); i <= f.Entry; i++ {
 		text, err := lineOf(record.Entries[i])
 		if err != nil {
 			return err

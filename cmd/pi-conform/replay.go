@@ -28,7 +28,7 @@ func (p *program) replayCommand() *cobra.Command {
 		Short: "run one case again and show what is wrong with it",
 		Long: `Runs one case by one schedule. A token is the name of a case (its own schedule) or
 CASE@SEED (a drawn one), as every finding of «pi-conform run» gives it; a file is a case in
-the form of the fixtures.`,
+the form of the fixtures. progress@SEED is a run of the subject's channel of progress.`,
 		Example: `  pi-conform replay par/three-reversed --step
   pi-conform replay par/three-reversed@2781 mutant:results-in-completion-order
   pi-conform replay ./my-case.txtar pi@0.84.3`,
@@ -52,6 +52,12 @@ the form of the fixtures.`,
 }
 
 func (p *program) replay(ctx context.Context, f *replayFlags, text string, names, command []string) error {
+	if seed, ok, err := channelSeed(text); ok || err != nil {
+		if err != nil {
+			return err
+		}
+		return p.replayChannel(ctx, f, seed, names, command)
+	}
 	t, err := parseToken(text)
 	if err != nil {
 		return err

@@ -52,7 +52,8 @@ func (p *program) runCommand() *cobra.Command {
 		Use:   "run [SUBJECT] [flags] [-- CMD...]",
 		Short: "run the suite against a subject and judge it",
 		Long: `Runs every case of the suite against a subject, by the schedule of the case and by drawn ones,
-and judges what was recorded. Only a broken MUST rule makes the subject fail.`,
+and judges what was recorded. Only a broken MUST rule makes the subject fail. A channel of progress
+that the subject declares is judged besides, unless cases or rules are chosen.`,
 		Example: `  pi-conform run                             the reference loop
   pi-conform run mutant:late-update-accepted a loop with a defect
   pi-conform run pi@0.84.3 --run 'par/*'     some cases, on the npm loop
@@ -202,6 +203,7 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 	}
 	rep.Notes = append(rep.Notes, slices.Concat(notes, olderThanEdition(s), equivalent(s))...)
 	labelLeaks(ctx, s, cases, rules, rep)
+	judgeChannel(ctx, f, s, rep)
 	if f.repeat == 0 || ctx.Err() != nil {
 		return rep, nil
 	}

@@ -114,7 +114,7 @@ class Execution {
 	async reportProgress(view) {
 		const { plant } = this.#registry;
 		if (this.#stage === "closed" && plant !== "late") return false;
-		if (this.#stage !== "running" && plant !== "eager" && plant !== "late") throw new Error("the call is not stored yet");
+		if (["prepared", "announced"].includes(this.#stage) && plant !== "eager") throw new Error("the call is not stored yet");
 		if (JSON.stringify(view).length > MOST) {
 			if (plant === "touchy") this.#stage = "closed";
 			throw new RangeError("the view is too large");

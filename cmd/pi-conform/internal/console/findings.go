@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/pi-conform/pi-conform/conformance"
+	"github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -87,6 +88,9 @@ func (c *Console) ruleHead(f *report.Finding) {
 }
 
 func sentence(id string) string {
+	if rule, ok := progress.Lookup(id); ok {
+		return rule.Sentence
+	}
 	rule, err := conformance.Lookup(id)
 	if err != nil {
 		return ""

@@ -58,6 +58,8 @@ type Subject struct {
 	Oracle harness.Driver
 	// Reducer is the subject's user interface reducer; nil if it has none.
 	Reducer harness.Reducer
+	// Channel is the subject's channel of progress; nil if it has none.
+	Channel *Channel
 
 	command []string
 	scale   float64
@@ -192,6 +194,9 @@ func openProcess(ctx context.Context, r Request, command protocol.Command) (*Sub
 			return nil, err
 		}
 		s.Reducer = reducer
+	}
+	if slices.Contains(process.Info().Capabilities, protocol.CapProgress) {
+		s.Channel = newChannel(process)
 	}
 	return s, nil
 }
