@@ -97,20 +97,19 @@ func (c *channelReport) run(ctx context.Context, number int, seed uint64) {
 		}
 	}
 	for i := range c.rules {
-		c.rules[i].Add(said(v, c.rules[i].ID, broken[c.rules[i].ID]))
+		if id := c.rules[i].ID; v.Exercised[id] > 0 {
+			c.rules[i].Add(said(v.Exercised[id], broken[id]))
+		}
 	}
 }
 
-// said is what one record says about a rule.
-func said(v *progress.Verdict, id string, broken bool) report.Rule {
-	n := v.Exercised[id]
-	switch {
-	case broken:
-		return report.Rule{Status: conformance.StatusFail, Exercised: n, Schedules: 1, Findings: 1}
-	case n > 0:
-		return report.Rule{Status: conformance.StatusPass, Exercised: n, Schedules: 1}
+// said is what one record says about a rule that it exercised.
+func said(exercised int, broken bool) report.Rule {
+	r := report.Rule{Status: conformance.StatusPass, Exercised: exercised, Schedules: 1}
+	if broken {
+		r.Status, r.Findings = conformance.StatusFail, 1
 	}
-	return report.Rule{Status: conformance.StatusNotApplicable, Reason: "-"}
+	return r
 }
 
 // outcomeOfError is the subject's, or else that it broke.

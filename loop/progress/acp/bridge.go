@@ -67,7 +67,9 @@ func New(o Options) (*Bridge, error) {
 // Dispose unsubscribes the bridge and closes its sessions.
 func (b *Bridge) Dispose() {
 	for _, stop := range b.stop {
-		stop()
+		if !b.has(DisposeLeaks) {
+			stop()
+		}
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

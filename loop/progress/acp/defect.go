@@ -27,6 +27,7 @@ const (
 	EverySecondDropped  Defect = "progress-throttled"
 	LastViewLost        Defect = "last-view-lost"
 	NestedAnnounced     Defect = "nested-progress-on-wire"
+	DisposeLeaks        Defect = "disposed-bridge-listens"
 )
 
 // Defects are the defects that are switched on; nil, as it should be, is none.
@@ -55,6 +56,7 @@ func Mutants() []Mutant {
 		{Defect: ToolKnownByName, Rule: "BRIDGE-9", Story: "A tool loses its progress by being renamed."},
 		{Defect: EverySecondDropped, Rule: "BRIDGE-10", Story: "Some steps are never shown, and no setting says so."},
 		{Defect: LastViewLost, Rule: "BRIDGE-10", Story: "A card ends at 98 %."},
+		{Defect: DisposeLeaks, Rule: "FLOW-8", Story: "A bridge that was taken down goes on listening, and each new one adds another."},
 		{Defect: NestedAnnounced, Rule: "PROG-11", Story: "An update arrives for a card that does not exist."},
 	})
 }

@@ -23,6 +23,7 @@ const (
 	EveryLogKept        Defect = "every-log-kept"
 	UnpairedEndCounted  Defect = "unpaired-end-counted"
 	CaptureLeaks        Defect = "capture-leaks"
+	CancelledLeaks      Defect = "cancelled-capture-leaks"
 	EventsChanged       Defect = "workflow-events-changed"
 )
 
@@ -48,7 +49,8 @@ func Mutants() []Mutant {
 		{Defect: LogsNotReported, Rule: "FLOW-5", Story: "A workflow without children seems to hang."},
 		{Defect: EveryLogKept, Rule: "FLOW-6", Story: "A workflow that runs for days eats the memory."},
 		{Defect: UnpairedEndCounted, Rule: "FLOW-7", Story: "More children are done than were ever begun."},
-		{Defect: CaptureLeaks, Rule: "FLOW-8", Story: "Each workflow that was cancelled leaves a listener behind."},
+		{Defect: CaptureLeaks, Rule: "FLOW-8", Story: "Each workflow leaves a listener behind."},
+		{Defect: CancelledLeaks, Rule: "FLOW-8", Story: "A session that was disposed in the middle of a workflow stays in memory."},
 		{Defect: EventsChanged, Rule: "FLOW-9", Story: "A workflow's log is another one when somebody watches."},
 	})
 }

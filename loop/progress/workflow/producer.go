@@ -54,9 +54,11 @@ func (p *Producer) Run(ctx context.Context, x *progress.Execution, job Job) (*tr
 	if !p.defects.Has(CaptureLate) {
 		p.open(c) // before Start is entered (FLOW-1)
 	}
-	if !p.defects.Has(CaptureLeaks) {
-		defer p.close(c) // whatever happens (FLOW-8)
-	}
+	defer func() {
+		if !p.defects.Has(CaptureLeaks) && !(p.defects.Has(CancelledLeaks) && ctx.Err() != nil) {
+			p.close(c) // whatever happens (FLOW-8)
+		}
+	}()
 	run, err := p.engine.Start(ctx, job)
 	if p.defects.Has(CaptureLate) {
 		p.open(c)

@@ -26,6 +26,7 @@ const (
 	StageUpdate  = "takes a late update"
 	StageSettle  = "settles"
 	StageAgain   = "serves again"
+	StageShow    = "tells of progress"
 	StageBye     = "ends on bye"
 	StageEnd     = "ends with its input"
 )
@@ -34,7 +35,7 @@ const (
 func Stages() []string {
 	return []string{
 		StageStart, StageSpeak, StageUnknown, StageLines, StageOpen, StageBarrier, StageNames, StageAnswer,
-		StageAbort, StageUpdate, StageSettle, StageAgain, StageBye, StageEnd,
+		StageAbort, StageUpdate, StageSettle, StageAgain, StageShow, StageBye, StageEnd,
 	}
 }
 
@@ -78,7 +79,7 @@ var ailments = []Ailment{
 	},
 	{
 		"bad-hello", StageSpeak, "The answer to hello is not a right helloOk.",
-		"A member is missing or was made up: re, protocol 1, the nonce as it came, subject, editions, barrier, capabilities with at least one form.",
+		"A member is missing or was made up: re, protocol 1, the nonce as it came, subject, editions, barrier, capabilities with at least one form, or with what needs none.",
 		"Compare it with the table of helloOk in docs/PROTOCOL.md; «pi-conform schema from-subject» has it for machines.",
 	},
 	{
@@ -180,6 +181,11 @@ var ailments = []Ailment{
 		"not-again", StageAgain, "A second session does not do what the first did.",
 		"State is kept outside of sessions: counts, queues, or what waits.",
 		"Make everything anew in open, and forget it in close.",
+	},
+	{
+		"no-progress", StageShow, "The capability progress is declared, and a plain execution with one report is not told of.",
+		"A message of the type progress is refused, or what was seen is not written before synced.",
+		"Do each act when it comes, and write an entry for each thing that is seen; see the channel of progress in docs/PROTOCOL.md. Else do not declare progress.",
 	},
 	{
 		"bye-ignored", StageBye, "The process goes on after bye.",

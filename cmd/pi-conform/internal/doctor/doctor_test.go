@@ -39,7 +39,7 @@ func TestAHealthyAdapter(t *testing.T) {
 	t.Parallel()
 	stages := examine(t, faulty(t, ""), 1)
 	for _, s := range stages {
-		if s.Result != doctor.OK {
+		if s.Result != doctor.OK && s.Name != doctor.StageShow { // the reference declares no progress
 			t.Errorf("%+v", s)
 		}
 	}

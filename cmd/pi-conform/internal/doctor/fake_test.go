@@ -217,6 +217,10 @@ var fakes = map[string]*fake{
 	})},
 	"answer-refused": {in: only("answer", refuse("call"))},
 	"no-cancel":      {out: only("cancelled", drop)},
+	"no-progress": {out: only("helloOk", func(m object, _ string, _ *flow) []string {
+		m["capabilities"] = append(m["capabilities"].([]any), "progress") // it has none
+		return []string{written(m)}
+	})},
 	"late-update": {in: only("answer", func(m object, line string, _ *flow) []string {
 		if strings.Contains(line, `"partial":{"content"`) && m.text("call") == "tool/c1" {
 			panic("onUpdate is not a function")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
+	"github.com/pi-conform/pi-conform/harness/protocol"
 )
 
 // start starts the process, and sees that it does not end at once.
@@ -79,7 +80,7 @@ func (e *examination) speak() error {
 		return found("bad-hello", "the subject has no name")
 	case e.edition() == "":
 		return found("bad-hello", fmt.Sprintf("editions %q has none of those that were offered", m.Editions))
-	case e.form() == "":
+	case e.form() == "" && !e.needsNoForm():
 		return found("bad-hello", fmt.Sprintf("capabilities %q has no form", m.Can))
 	case m.Barrier != "quiescent" && m.Barrier != "none":
 		return found("bad-hello", fmt.Sprintf("barrier is %q", m.Barrier))
@@ -118,6 +119,21 @@ func (e *examination) form() string {
 		}
 	}
 	return ""
+}
+
+// needsNoForm reports whether there is something to judge besides a loop.
+func (e *examination) needsNoForm() bool {
+	return slices.Contains(e.hello.Can, protocol.CapReducer) || slices.Contains(e.hello.Can, protocol.CapProgress)
+}
+
+// ofLoop is a stage that needs a loop.
+func (e *examination) ofLoop(do func() error) func() error {
+	return func() error {
+		if e.form() == "" {
+			return errSkipped
+		}
+		return do()
+	}
 }
 
 func (e *examination) unknown() error {
@@ -417,6 +433,56 @@ func (e *examination) again() error {
 	}
 	if err != nil {
 		return e.orDead("not-again", err)
+	}
+	return nil
+}
+
+// show lets a channel of progress report once, and looks for what was seen of it.
+func (e *examination) show() error {
+	if !slices.Contains(e.hello.Can, protocol.CapProgress) {
+		return errSkipped
+	}
+	e.session = "d3"
+	view := map[string]any{"content": []any{map[string]any{"type": "text", "text": "a/c1: step 1"}}}
+	for _, act := range []map[string]any{
+		{"do": "open"},
+		{"do": "observe", "observer": "doctor", "does": "look"},
+		{"do": "prepare", "execution": 1, "agent": "a", "call": "c1", "tool": "scan", "args": map[string]any{}},
+		{"do": "dispatch", "execution": 1},
+		{"do": "report", "execution": 1, "report": map[string]any{"number": 1, "by": "body", "view": view}},
+		{"do": "finalize", "execution": 1, "text": "done"},
+	} {
+		m, err := e.t.ask(map[string]any{"type": "progress", "session": e.session, "act": act})
+		if err != nil {
+			return e.orDies("no-progress", err)
+		}
+		if m.Type != "ok" {
+			return found("no-progress", fmt.Sprintf("%s was answered with %s", act["do"], shortly(m)))
+		}
+		if err := e.barrier(); err != nil {
+			return err
+		}
+	}
+	return e.shown()
+}
+
+// shown looks for the entries of one execution with one report.
+func (e *examination) shown() error {
+	var kinds []string
+	accepted := false
+	for _, m := range e.t.outputs {
+		if m.Session == e.session && m.Type == "progress" {
+			kinds = append(kinds, m.Entry.Kind)
+			accepted = accepted || m.Entry.Accepted
+		}
+	}
+	for _, kind := range []string{"prepared", "durable", "report", "observed", "returned", "boundary", "outcome"} {
+		if !slices.Contains(kinds, kind) {
+			return found("no-progress", fmt.Sprintf("there is no entry of the kind %s among %q", kind, kinds))
+		}
+	}
+	if !accepted {
+		return found("no-progress", "a plain report within the tool's body was not accepted")
 	}
 	return nil
 }

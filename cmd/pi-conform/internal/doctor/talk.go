@@ -36,8 +36,15 @@ type message struct {
 	N         *int     `json:"n"`
 	Auto      bool     `json:"auto"`
 	Session   string   `json:"session"`
+	Entry     entry    `json:"entry"`
 
 	line string
+}
+
+// entry is what was seen of a channel of progress.
+type entry struct {
+	Kind     string `json:"kind"`
+	Accepted bool   `json:"accepted"`
 }
 
 type named struct {

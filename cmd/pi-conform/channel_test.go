@@ -1,0 +1,56 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
+)
+
+// TestChannel lets the commands judge the example of a channel of progress in
+// JavaScript, whole and with a defect.
+func TestChannel(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("SKIPPED: THE EXAMPLE IN JAVASCRIPT IS NOT RUN: there is no node")
+	}
+	example, err := filepath.Abs("../../adapters/js/example-progress/main.mjs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := filepath.Join(t.TempDir(), "pi-conform")
+	if err := os.Symlink(self, command); err != nil { // TestMain makes the program of this name
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		code exit.Code
+		says []string
+	}{
+		{[]string{"run", "-v", "--", node, example}, exit.OK, []string{"PROG-4", "not applicable (the subject has no producer", "conforms"}},
+		{[]string{"run", "--", node, example, "late"}, exit.Broken, []string{"PROG-4 MUST", "replay: pi-conform replay progress@1"}},
+		{[]string{"run", "--", node, example, "forgets-failures"}, exit.Broken, []string{"BRIDGE-5 MUST"}},
+		{[]string{"replay", "progress@1", "--", node, example, "late"}, exit.Broken, []string{"PROG-4", `"kind":"returned"`}},
+		{[]string{"replay", "progress@1", "--", node, example}, exit.OK, []string{"no rule is broken"}},
+		{[]string{"replay", "progress@1"}, exit.Usage, []string{"no channel of progress"}},
+		{[]string{"doctor", "--", node, example}, exit.OK, []string{"ok    tells of progress"}},
+	} {
+		cmd := exec.Command(command, c.args...)
+		out, _ := cmd.CombinedOutput() // the code says how it went
+		if got := cmd.ProcessState.ExitCode(); got != int(c.code) {
+			t.Errorf("%v: exit code %d, want %d:\n%s", c.args, got, c.code, out)
+		}
+		for _, want := range c.says {
+			if !strings.Contains(string(out), want) {
+				t.Errorf("%v: it does not say %q:\n%s", c.args, want, out)
+			}
+		}
+	}
+}
