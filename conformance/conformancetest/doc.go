@@ -23,4 +23,6 @@
 // loop that panics, races or hangs is a verdict, with the schedule that led there,
 // and not the end of the test. [InProcess] runs it in the process of the test; then
 // what is running is noted in a file before it is run.
+//
+// [RunProgress] tests a registry that tells observers of the progress of tools.
 package conformancetest

@@ -257,8 +257,8 @@ func spoil(v reflect.Value) {
 			spoil(v.Index(i))
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			spoil(v.Field(i))
+		for _, field := range v.Fields() {
+			spoil(field)
 		}
 	case reflect.Map:
 		for _, key := range v.MapKeys() {
