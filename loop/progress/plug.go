@@ -21,13 +21,14 @@ type Plug struct {
 	card     func(tool string, args trace.Value) *Card
 
 	mu    sync.Mutex
-	calls map[string]*Execution
+	calls map[string][]*Execution // by id, which a model may use twice
+	run   map[*Execution]bool     // whose body was found
 }
 
 // NewPlug makes a plug for an agent. Card says how a call is shown; it may be
 // nil, or give nil.
 func NewPlug(r *Registry, agent string, card func(tool string, args trace.Value) *Card) *Plug {
-	return &Plug{registry: r, agent: agent, card: card, calls: map[string]*Execution{}}
+	return &Plug{registry: r, agent: agent, card: card, calls: map[string][]*Execution{}, run: map[*Execution]bool{}}
 }
 
 // Listen is a listener for the agent. It should be the first.
@@ -51,22 +52,38 @@ func (p *Plug) begin(ev *trace.Event) error {
 	}
 	x := p.registry.Prepare(call)
 	p.mu.Lock()
-	p.calls[ev.ToolCallID] = x
+	p.calls[ev.ToolCallID] = append(p.calls[ev.ToolCallID], x)
 	p.mu.Unlock()
 	return x.Announce()
 }
 
+// find gives a call's body its execution: of several with one id, the first that
+// no other body has.
 func (p *Plug) find(id string) *Execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.calls[id]
+	for _, x := range p.calls[id] {
+		if !p.run[x] {
+			p.run[x] = true
+			return x
+		}
+	}
+	return nil
 }
 
+// take gives the first execution of a call that has not ended.
 func (p *Plug) take(id string) *Execution {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	x := p.calls[id]
-	delete(p.calls, id)
+	list := p.calls[id]
+	if len(list) == 0 {
+		return nil
+	}
+	x := list[0]
+	delete(p.run, x)
+	if p.calls[id] = list[1:]; len(list) == 1 {
+		delete(p.calls, id)
+	}
 	return x
 }
 

@@ -269,3 +269,30 @@ func TestPlug(t *testing.T) {
 		t.Errorf("%d views, %d updates, %+v", views, updates, r.Probe())
 	}
 }
+
+// TestPlugEqualIDs holds that two calls of one id, as a model may make them, are two
+// executions, and that neither is left behind.
+func TestPlugEqualIDs(t *testing.T) {
+	r := registry(t, progress.Options{})
+	tokens := map[uint64]bool{}
+	r.Observe(func(o progress.Observation) error { tokens[o.Token] = true; return nil })
+	plug := progress.NewPlug(r, "a", nil)
+	tool := plug.Wrap(&loop.Tool{Name: "t", Execute: func(ctx context.Context, _ loop.Execution, _ func(*trace.Result)) (*trace.Result, error) {
+		expect(t, progress.From(ctx), progress.Text("half"), true, nil)
+		return &trace.Result{Content: trace.TextContent("done")}, nil
+	}})
+	calls := []scriptedmodel.Call{{ID: "c1", Name: "t"}, {ID: "c1", Name: "t"}}
+	for _, mode := range []string{loop.Sequential, loop.Parallel} {
+		clear(tokens)
+		agent := loop.NewAgent(loop.Options{
+			Stream: playing(scriptedmodel.Turn{Calls: calls}, scriptedmodel.Turn{Text: "ok"}), Tools: []*loop.Tool{tool}, ToolExecution: mode,
+		})
+		agent.Subscribe(plug.Listen)
+		if err := agent.PromptText("go"); err != nil {
+			t.Fatal(err)
+		}
+		if len(tokens) != 2 || r.Probe().Executions != 0 {
+			t.Errorf("%s: %d executions have reported, %+v", mode, len(tokens), r.Probe())
+		}
+	}
+}
