@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strconv"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -77,21 +76,19 @@ type Channel struct{ session *session }
 // Progress opens the channel of progress of a subject that has declared one. It
 // starts the subject if it does not run.
 func (p *Process) Progress(ctx context.Context) (*Channel, error) {
-	conn, err := p.running(ctx)
+	s, err := p.session(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if !slices.Contains(p.Info().Capabilities, CapProgress) {
+		s.forget()
 		return nil, fmt.Errorf("the subject %s has no channel of progress", p.Info().Name)
 	}
-	s := &session{conn: conn, box: newInbox(), ctx: ctx, called: map[string]struct{}{}}
-	conn.mu.Lock()
-	conn.unasked++
-	s.name = "s" + strconv.Itoa(conn.unasked)
-	conn.sessions[s.name] = s
-	conn.mu.Unlock()
-	open := &Request{Type: TypeProgress, Session: s.name, Act: &Act{Do: DoOpen}}
-	if err := s.simple(open, "open of the channel "+s.name, p.opts.scaled(replyLimit)); err != nil {
+	open := asked{&Request{Type: TypeProgress, Session: s.name, Act: &Act{Do: DoOpen}}, subject{what: "open of the channel ", of: s.name}}
+	if _, err = s.ask(open); err == nil {
+		err = s.opened(open.what)
+	}
+	if err != nil {
 		s.forget()
 		return nil, err
 	}
@@ -114,8 +111,9 @@ func (c *Channel) Answer(observer string) (seen []trace.Value, waiting []string,
 // Close closes the session.
 func (c *Channel) Close() error { return c.session.Close() }
 
-func (c *Channel) after(m *Request, what string) (seen []trace.Value, waiting []string, err error) {
-	barrier, err := c.session.ask(asked{m, what + " (" + c.session.name + ")"}, c.session.syncRequest())
+func (c *Channel) after(m *Request, about string) (seen []trace.Value, waiting []string, err error) {
+	what := subject{of: about, session: c.session.name}
+	barrier, err := c.session.ask(asked{m, what}, c.session.syncRequest())
 	if err != nil {
 		return nil, nil, err
 	}
@@ -134,7 +132,7 @@ func (c *Channel) after(m *Request, what string) (seen []trace.Value, waiting []
 		case r.Type == TypeSynced:
 			return seen, r.WaitingOn, refused
 		default:
-			return nil, nil, c.session.accepted(r, "the barrier after "+what)
+			return nil, nil, c.session.accepted(r, subject{what: "the barrier after ", of: about})
 		}
 	}
 }
