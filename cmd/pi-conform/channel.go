@@ -11,6 +11,7 @@ import (
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/progress"
+	"github.com/pi-conform/pi-conform/conformance/progress/suite"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -116,6 +117,9 @@ func said(exercised int, broken bool) report.Rule {
 func outcomeOfError(err error) trace.Outcome {
 	if subject, ok := errors.AsType[*harness.SubjectError](err); ok {
 		return subject.Outcome
+	}
+	if errors.Is(err, suite.ErrStuck) {
+		return trace.OutcomeHung
 	}
 	return trace.OutcomeCrashed
 }

@@ -2,8 +2,10 @@ package suite
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"time"
@@ -25,7 +27,8 @@ type schedule interface {
 	run() error
 }
 
-var errDeadlock = errors.New("tasks wait for each other")
+// ErrStuck says that a report, or the end of an execution, does not come back.
+var ErrStuck = errors.New("a report or an end does not come back: tasks wait for each other")
 
 func isClosed(done <-chan struct{}) bool {
 	select {
@@ -80,7 +83,7 @@ func (s *coroutines) run() error {
 			}
 		}
 		if len(ready) == 0 {
-			return errDeadlock
+			return ErrStuck
 		}
 		i := ready[s.rng.IntN(len(ready))]
 		gate := s.waiting[i].gate
@@ -97,9 +100,9 @@ type goroutines struct {
 	grain time.Duration // tasks that wake within one run at once
 	tasks sync.WaitGroup
 
-	mu    sync.Mutex
-	rng   *rand.Rand
-	stuck bool
+	mu  sync.Mutex
+	rng *rand.Rand
+	err error // the first
 }
 
 // How tasks wake: alone, so that a seed is one run, or several at once, so that
@@ -121,9 +124,25 @@ func newGoroutines(seed uint64, grain time.Duration) *goroutines {
 func (s *goroutines) spawn(f func()) {
 	d := s.draw()
 	s.tasks.Go(func() {
+		defer s.caught()
 		time.Sleep(d)
 		f()
 	})
+}
+
+// caught keeps a panic of the subject from ending the process.
+func (s *goroutines) caught() {
+	if p := recover(); p != nil {
+		s.fail(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+	}
+}
+
+func (s *goroutines) fail(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err == nil {
+		s.err = err
+	}
 }
 
 func (s *goroutines) draw() time.Duration {
@@ -143,9 +162,7 @@ func (s *goroutines) wait(ready func() bool) {
 		s.yield()
 		time.Sleep(s.grain)
 	}
-	s.mu.Lock()
-	s.stuck = true
-	s.mu.Unlock()
+	s.fail(ErrStuck)
 	runtime.Goexit()
 }
 
@@ -155,8 +172,5 @@ func (s *goroutines) run() error {
 	s.tasks.Wait()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.stuck {
-		return errDeadlock
-	}
-	return nil
+	return s.err
 }

@@ -62,6 +62,7 @@ const (
 	Lenient     Plant = "lenient"      // a view may say anything
 	Eager       Plant = "eager"        // progress before the call was stored
 	Stuck       Plant = "stuck"        // an observer that reports waits for itself
+	Panicky     Plant = "panicky"      // a report that is too large panics
 	Chatty      Plant = "chatty"       // progress is stored
 	NestedCalls Plant = "nested-calls" // a nested execution is stored too
 )
@@ -243,6 +244,9 @@ func (x *Execution) Report(v *View) (bool, error) {
 		return false, ErrEarly
 	}
 	if text, err := json.Marshal(v); err != nil || len(text) > mostBytes {
+		if plant == Panicky {
+			panic("a view is too large")
+		}
 		return false, ErrTooLarge
 	}
 	if plant != Stuck && goroutine() == x.teller {

@@ -50,7 +50,7 @@ func testPlanted(t *testing.T, plant chanprogress.Plant, found string, more ...s
 // shownBy is the subtest that shows each defect.
 var shownBy = map[chanprogress.Plant]string{
 	chanprogress.Shared: "PROG-1", chanprogress.Late: "PROG-4", chanprogress.Impatient: "PROG-3", chanprogress.Fragile: "PROG-6",
-	chanprogress.Gossip: "PROG-8", chanprogress.Lenient: "PROG-9", chanprogress.Eager: "PROG-12", chanprogress.Stuck: "ends",
+	chanprogress.Gossip: "PROG-8", chanprogress.Lenient: "PROG-9", chanprogress.Eager: "PROG-12", chanprogress.Stuck: "ends", chanprogress.Panicky: "ends",
 	chanprogress.Chatty: "PROG-10", chanprogress.NestedCalls: "PROG-11",
 }
 
