@@ -7,7 +7,6 @@ package acp
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -48,6 +47,7 @@ type cardKey struct{ agent, call string }
 type card struct {
 	call    progress.Durable
 	session string
+	calls   int            // of its id that have no result; a model may use an id twice
 	views   int            // that were accepted so far
 	held    *progress.View // the last one, if it was not let through
 
@@ -114,7 +114,7 @@ func (b *Bridge) Replay(session string, log []progress.Durable) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range log {
-		if log[i].Kind != progress.ToolCall {
+		if log[i].Kind != progress.ToolCall || open(log[:i], log[i]) > 0 {
 			continue
 		}
 		if err := b.replay(session, log[i], resultOf(log[i+1:], log[i])); err != nil {
@@ -137,13 +137,28 @@ func (b *Bridge) replay(session string, call, result progress.Durable) error {
 	return b.send(session, ending(call, result))
 }
 
-// resultOf is the entry that ends a call.
-func resultOf(log []progress.Durable, call progress.Durable) progress.Durable {
-	same := func(d progress.Durable) bool {
-		return d.Kind == progress.ToolResult && d.Agent == call.Agent && d.Call == call.Call
+// open is how many calls of that id a log leaves without a result.
+func open(log []progress.Durable, call progress.Durable) int {
+	n := 0
+	for _, d := range log {
+		switch {
+		case d.Agent != call.Agent || d.Call != call.Call:
+		case d.Kind == progress.ToolCall:
+			n++
+		case d.Kind == progress.ToolResult:
+			n--
+		}
 	}
-	if i := slices.IndexFunc(log, same); i >= 0 {
-		return log[i]
+	return n
+}
+
+// resultOf is the entry that closes the card of a call.
+func resultOf(log []progress.Durable, call progress.Durable) progress.Durable {
+	left := 1
+	for _, d := range log {
+		if left += open([]progress.Durable{d}, call); left == 0 {
+			return d
+		}
 	}
 	lost := progress.Failure("The result of the call was lost.")
 	return progress.Durable{Kind: progress.ToolResult, Agent: call.Agent, Call: call.Call, Result: lost.Result, IsError: true}
@@ -181,14 +196,20 @@ func (b *Bridge) stored(d progress.Durable) {
 	}
 }
 
-// announce opens a card (BRIDGE-1).
+// announce opens a card (BRIDGE-1). A call whose id another one has, which is still
+// under way, has no card of its own: it would be announced twice.
 func (b *Bridge) announce(d progress.Durable) {
 	session, open := b.sessions[d.Agent]
 	if !open {
 		return
 	}
-	c := &card{call: d, session: session}
-	b.cards[b.keyOf(d.Agent, d.Call)] = c
+	key := b.keyOf(d.Agent, d.Call)
+	if c := b.cards[key]; c != nil && !b.has(SessionsByCallID) {
+		c.calls++
+		return
+	}
+	c := &card{call: d, session: session, calls: 1}
+	b.cards[key] = c
 	if !b.has(AnnouncedLate) {
 		b.show(c)
 	}
@@ -199,11 +220,14 @@ func (b *Bridge) show(c *card) {
 	_ = b.send(c.session, announcement(c.call)) // a client that is gone is no concern of the tool's
 }
 
-// end closes a card (BRIDGE-4, BRIDGE-5).
+// end closes a card, with the last result of its calls (BRIDGE-4, BRIDGE-5).
 func (b *Bridge) end(d progress.Durable) {
 	key := b.keyOf(d.Agent, d.Call)
 	c := b.cards[key]
 	if c == nil || b.has(FailuresNotClosed) && d.IsError {
+		return
+	}
+	if c.calls--; c.calls > 0 {
 		return
 	}
 	delete(b.cards, key)

@@ -119,3 +119,37 @@ func TestTitle(t *testing.T) {
 		}
 	}
 }
+
+// TestEqualIDs holds that two calls of one id at once have one card, which is
+// announced once and closed once, live and replayed.
+func TestEqualIDs(t *testing.T) {
+	var log []progress.Durable
+	r, err := progress.New(progress.Options{Durable: func(d progress.Durable) error { log = append(log, d); return nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{}
+	b, err := acp.New(acp.Options{Registry: r, Send: w.send})
+	if err == nil {
+		err = b.Open("s", "a")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var both []*progress.Execution
+	for range 2 {
+		x := r.Prepare(progress.Call{Agent: "a", ID: "c", Tool: "t"})
+		if err := x.Dispatch(); err != nil {
+			t.Fatal(err)
+		}
+		both = append(both, x)
+	}
+	both[1].Finalize(progress.Failure("first"), nil)
+	both[0].Finalize(progress.Outcome{Result: &trace.Result{Content: trace.TextContent("second")}}, nil)
+	if err := b.Replay("s", log); err != nil {
+		t.Fatal(err)
+	}
+	if len(w.lines) != 4 || w.lines[0] != w.lines[2] || w.lines[1] != w.lines[3] || !strings.Contains(w.lines[1], "second") {
+		t.Errorf("%q", w.lines)
+	}
+}
