@@ -8,8 +8,6 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/pi-conform/pi-conform/conformance"
 )
 
 // Bounds on what one case may say in JUnit: readers keep messages in tables and
@@ -192,8 +190,8 @@ func (f *Finding) text(b *strings.Builder) {
 	if f.Expected != "" {
 		fmt.Fprintf(b, "  expected: %s\n", f.Expected)
 	}
-	if rule, err := conformance.Lookup(f.Rule); err == nil {
-		fmt.Fprintf(b, "  %s\n", rule.Sentence)
+	if said := sentence(f.Rule); said != "" {
+		fmt.Fprintf(b, "  %s\n", said)
 	}
 	for _, line := range f.ClashLines() {
 		fmt.Fprintf(b, "  > %s\n", line)

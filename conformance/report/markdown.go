@@ -116,14 +116,6 @@ func byRule(findings []Finding) [][]Finding {
 	return groups
 }
 
-func sentence(id string) string {
-	rule, err := conformance.Lookup(id)
-	if err != nil {
-		return ""
-	}
-	return rule.Sentence
-}
-
 func counted(n int, noun string) string {
 	if n == 1 {
 		return "1 " + noun

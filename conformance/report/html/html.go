@@ -149,9 +149,7 @@ func (v *view) addFindings() {
 			Finding: f, ID: strings.Join(strings.Fields(id), "_"), Case: f.Case, Entries: f.Entries,
 			Lines: f.ClashLines(), First: !seen[f.Rule], Data: -1,
 		}
-		if rule, err := conformance.Lookup(f.Rule); err == nil {
-			fv.Sentence = rule.Sentence
-		}
+		fv.Sentence, _ = report.Sentence(f.Rule)
 		seen[f.Rule] = true
 		if f.Trace != nil {
 			n, have := known[f.Trace]
@@ -213,9 +211,7 @@ func (v *view) ruleView(rule report.Rule) ruleView {
 	if rule.Reason != "" {
 		rv.About += " (" + rule.Reason + ")"
 	}
-	if known, err := conformance.Lookup(rule.ID); err == nil {
-		rv.Sentence, rv.Why = known.Sentence, known.Why
-	}
+	rv.Sentence, rv.Why = report.Sentence(rule.ID)
 	for i := range v.Findings {
 		if v.Findings[i].Rule == rule.ID {
 			rv.Target = v.Findings[i].ID

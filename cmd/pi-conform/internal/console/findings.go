@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/pi-conform/pi-conform/conformance"
-	"github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/conformance/report"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
@@ -82,20 +81,10 @@ func simplestFirst(group []report.Finding) []report.Finding {
 
 func (c *Console) ruleHead(f *report.Finding) {
 	c.Printf("%s %s\n", c.levelled(f.Level, f.Rule), c.Faint(levelWord(f.Level)))
-	for _, line := range Wrap(sentence(f.Rule), 90) {
+	sentence, _ := report.Sentence(f.Rule)
+	for _, line := range Wrap(sentence, 90) {
 		c.Printf("  %s\n", c.Bold(line))
 	}
-}
-
-func sentence(id string) string {
-	if rule, ok := progress.Lookup(id); ok {
-		return rule.Sentence
-	}
-	rule, err := conformance.Lookup(id)
-	if err != nil {
-		return ""
-	}
-	return rule.Sentence
 }
 
 func levelWord(l conformance.Level) string {

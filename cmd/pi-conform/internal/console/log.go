@@ -7,6 +7,7 @@ import (
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/dialect"
 	"github.com/pi-conform/pi-conform/conformance/dialect/acp"
+	"github.com/pi-conform/pi-conform/conformance/report"
 )
 
 // LogFindings writes what was found in a log.
@@ -48,7 +49,8 @@ func logSentence(id string) string {
 			return r.Sentence
 		}
 	}
-	return sentence(id)
+	sentence, _ := report.Sentence(id)
+	return sentence
 }
 
 // LogSummary writes what the rules say about a log as a whole.
