@@ -29,6 +29,10 @@ func TestChannel(t *testing.T) {
 	if err := os.Symlink(self, command); err != nil { // TestMain makes the program of this name
 		t.Fatal(err)
 	}
+	known := filepath.Join(t.TempDir(), "known.yaml")
+	if err := os.WriteFile(known, []byte("- match: progress\n  rule: BRIDGE-5\n  reason: failures are forgotten\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		code exit.Code
@@ -37,6 +41,8 @@ func TestChannel(t *testing.T) {
 		{[]string{"run", "-v", "--", node, example}, exit.OK, []string{"PROG-4", "not applicable (the subject has no producer", "conforms"}},
 		{[]string{"run", "--", node, example, "late"}, exit.Broken, []string{"PROG-4 MUST", "replay: pi-conform replay progress@1"}},
 		{[]string{"run", "--", node, example, "forgets-failures"}, exit.Broken, []string{"BRIDGE-5 MUST"}},
+		{[]string{"run", "-q", "--baseline", known, "--", node, example, "forgets-failures"}, exit.OK, []string{"as expected"}},
+		{[]string{"run", "-q", "--baseline", known, "--", node, example}, exit.Stale, []string{"did not happen"}},
 		{[]string{"replay", "progress@1", "--", node, example, "late"}, exit.Broken, []string{"PROG-4", `"kind":"returned"`}},
 		{[]string{"replay", "progress@1", "--", node, example}, exit.OK, []string{"no rule is broken"}},
 		{[]string{"replay", "progress@1"}, exit.Usage, []string{"no channel of progress"}},
