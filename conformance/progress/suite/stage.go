@@ -77,13 +77,13 @@ type stage struct {
 	entries  []rules.Entry
 	count    int // reports
 	rng      *rand.Rand
-	open     map[string]int // calls of each agent that are not over
+	busy     map[string]int // calls of each agent that are not over
 	running  []*running
 	disposed bool
 }
 
 func newStage(p plan, s schedule) *stage {
-	return &stage{schedule: s, plan: p, open: map[string]int{}, rng: rand.New(rand.NewPCG(p.seed, 4))}
+	return &stage{schedule: s, plan: p, busy: map[string]int{}, rng: rand.New(rand.NewPCG(p.seed, 4))}
 }
 
 func (s *stage) add(e rules.Entry) {
@@ -101,7 +101,7 @@ func (s *stage) play() ([]rules.Entry, error) {
 		s.channel.parse(text)
 	}
 	for _, c := range s.plan.calls {
-		s.open[c.agent]++
+		s.busy[c.agent]++
 	}
 	for _, c := range s.plan.calls {
 		s.spawn(func() { s.run(c) })
@@ -227,7 +227,7 @@ func (s *stage) run(c plannedCall) {
 	defer func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.open[c.agent]--
+		s.busy[c.agent]--
 	}()
 	x := s.prepare(c, nil)
 	if c.early {
@@ -316,7 +316,7 @@ func (s *stage) session(agent string) {
 	s.wait(func() bool {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.open[agent] == 0
+		return s.busy[agent] == 0
 	})
 	for _, x := range s.left(agent) {
 		s.add(x.entry(rules.Closing))
