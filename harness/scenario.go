@@ -199,10 +199,15 @@ var plainStop = scriptedmodel.Turn{Text: "(end of script)"}
 
 // modelPlan is the stream of script turn number n, from 0.
 func (sc *Scenario) modelPlan(n int) []scriptedmodel.Step {
+	return sc.planIn(&scriptedmodel.Memory{}, n)
+}
+
+// planIn is that plan, made in a memory.
+func (sc *Scenario) planIn(m *scriptedmodel.Memory, n int) []scriptedmodel.Step {
 	if n >= len(sc.Model) {
-		return plainStop.Plan()
+		return plainStop.PlanIn(m)
 	}
-	return sc.Model[n].Plan()
+	return sc.Model[n].PlanIn(m)
 }
 
 // listenerAt says whether a listener waits at a delivery and what it throws

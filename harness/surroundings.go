@@ -8,6 +8,7 @@ import (
 
 	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
+	"github.com/pi-conform/pi-conform/scriptedmodel"
 )
 
 // Loop is a loop in process, joined to its [Surroundings].
@@ -93,19 +94,31 @@ type toolCall struct {
 
 // values are what a recording holds many of.
 type values struct {
-	events   lean.Slab[trace.Event]
 	payloads lean.Slab[trace.Payload]
 	answers  lean.Slab[trace.Answer]
 	states   lean.Slab[trace.State]
 	texts    lean.Slab[string]
+	model    scriptedmodel.Memory
+	streamed lean.Slab[trace.StreamEvent]
+	loops    Memory // what a loop keeps, or nil
+}
+
+// Memory is what a loop uses again from one case to the next.
+type Memory interface {
+	// Recycle takes back all that the loop made in it.
+	Recycle()
 }
 
 func (v *values) recycle() {
-	v.events.Recycle()
 	v.payloads.Recycle()
 	v.answers.Recycle()
 	v.states.Recycle()
 	v.texts.Recycle()
+	v.model.Recycle()
+	v.streamed.Recycle()
+	if v.loops != nil {
+		v.loops.Recycle()
+	}
 }
 
 // waiting is what callbacks need until the case is over.
@@ -151,9 +164,21 @@ func (s *Surroundings) Recycle() { s.recycle = true }
 // Keep lets what was recorded be as it is.
 func (s *Surroundings) Keep() { s.values = values{} }
 
-// Events is where a loop may make its events, so that they are recycled with what
-// else is recorded.
-func (s *Surroundings) Events() *lean.Slab[trace.Event] { return &s.values.events }
+// Memory is what a loop has kept from the case before, or if there was none, what
+// it begins with. It is recycled with what else is recorded.
+func (s *Surroundings) Memory(begin func() Memory) Memory {
+	if s.values.loops == nil || !s.recycle {
+		s.values.loops = begin()
+	}
+	return s.values.loops
+}
+
+// Texts gives an empty list with room for n texts, for what a callback is given.
+func (s *Surroundings) Texts(n int) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.values.texts.List(n)
+}
 
 // RecordInto lets everything be noted in a recording from now on, in the place of
 // being passed on by Drain or Noted; nil ends that.

@@ -56,7 +56,7 @@ func (s *Surroundings) Model(ctx context.Context, payload *trace.Payload) (*Stre
 
 // modelAuto answers the request by the script; it is called with the lock held.
 func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.Payload, st *Stream) error {
-	steps := s.Scenario.modelPlan(s.turn)
+	steps := s.Scenario.planIn(&s.values.model, s.turn)
 	s.turn++
 	st.isAuto, st.auto = true, steps
 	st.call = s.waiting.pending.Of(pending{name: name})
@@ -70,7 +70,7 @@ func (s *Surroundings) modelAuto(_ context.Context, name string, payload *trace.
 			answer.Ends, answer.Final = true, step.Final
 		default:
 			if answer.Events == nil {
-				answer.Events = make([]trace.StreamEvent, 0, len(steps))
+				answer.Events = s.values.streamed.List(len(steps))
 			}
 			answer.Events = append(answer.Events, *step.Event)
 			if step.Final != nil {

@@ -29,10 +29,8 @@ type Options struct {
 	// Polled, if not nil, sees what each look of the loop at a queue has drained.
 	// Queue is trace.HookPollSteering or trace.HookPollFollowUp. It is loop code.
 	// What Continue takes from a queue to begin a run is no such look.
-	Polled func(queue string, drained []*trace.Message)
-	// Events, if not nil, is where the agent's events are made; who takes them back
-	// there says when nobody needs them any more.
-	Events  *lean.Slab[trace.Event]
+	Polled  func(queue string, drained []*trace.Message)
+	Memory  *Memory // a new one if nil
 	Defects Defects
 }
 
@@ -52,7 +50,7 @@ type Agent struct {
 	apiKey  string
 	mode    string // of tool execution
 	edition edition.Edition
-	events  *lean.Slab[trace.Event]
+	memory  *Memory
 	defects Defects
 
 	// The lock is held for a few instructions at a time, never while waiting or
@@ -91,18 +89,21 @@ var (
 func NewAgent(o Options) *Agent {
 	a := &Agent{
 		rt: o.Runtime, is: behaviourOf(o.Edition), stream: o.Stream, hooks: o.Hooks, polled: o.Polled,
-		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, events: o.Events, defects: o.Defects,
+		apiKey: o.APIKey, mode: o.ToolExecution, edition: o.Edition, memory: o.Memory, defects: o.Defects,
 		steering: queue{mode: o.SteeringMode}, followUps: queue{mode: o.FollowUpMode},
 	}
 	if a.rt == nil {
 		a.rt = Goroutines()
 	}
+	if a.memory == nil {
+		a.memory = &Memory{}
+	}
 	if rt, ok := a.rt.(interface{ Alone() bool }); ok && rt.Alone() {
 		a.mu.Alone()
 	}
 	a.state = state{
-		systemPrompt: o.SystemPrompt, model: o.Model, level: o.Level,
-		tools: slices.Clone(o.Tools), messages: append(make([]*trace.Message, 0, len(o.Messages)+usual), o.Messages...),
+		memory: a.memory, systemPrompt: o.SystemPrompt, model: o.Model, level: o.Level,
+		tools: slices.Clone(o.Tools), messages: withRoom(o.Messages),
 	}
 	if a.is.systemMessages {
 		a.state.openTranscript()
@@ -257,7 +258,7 @@ func (a *Agent) run(active *activeRun, prompts []*trace.Message, steered bool, d
 	c := a.state.context()
 	config := &Config{
 		Edition: a.edition, Model: a.state.model, Level: a.state.level, Stream: a.stream, Hooks: a.hooks,
-		ToolExecution: a.mode, APIKey: a.apiKey, Events: a.events, Defects: a.defects, steered: a.steered, hurried: active.hurried,
+		ToolExecution: a.mode, APIKey: a.apiKey, Memory: a.memory, Defects: a.defects, steered: a.steered, hurried: active.hurried,
 	}
 	a.mu.Unlock()
 	config.Steering = a.poll(&a.steering, trace.HookPollSteering, steered && !a.defects.Has(ContinuePollsAtOnce))

@@ -105,7 +105,7 @@ func (r *run) sequential(message *trace.Message, blocks []*trace.Block) (results
 func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results []*trace.Message, terminate bool, err error) {
 	n := len(blocks)
 	b := executions{of: r, calls: make([]*call, 0, n), completed: make([]*call, 0, n), tasks: make([]Task, 0, n)}
-	calls := make([]call, n)
+	calls := r.memory.calls.List(n)[:n]
 	for i, block := range r.inOrder(blocks) {
 		c := &calls[i]
 		c.run, c.message, c.block = r, message, block
@@ -126,7 +126,7 @@ func (r *run) parallel(message *trace.Message, blocks []*trace.Block) (results [
 	if err := b.run(); err != nil {
 		return nil, false, err
 	}
-	results = make([]*trace.Message, 0, n)
+	results = r.memory.list(n)
 	for _, c := range b.answered() {
 		result, err := c.emitResult()
 		if err != nil {

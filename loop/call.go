@@ -382,7 +382,8 @@ func (c *call) resultMessage() (*trace.Message, error) {
 		return nil, errNoResult // (edge 15)
 	}
 	result := c.told()
-	m := &trace.Message{
+	m := c.run.memory.messages.New()
+	*m = trace.Message{
 		Role: trace.RoleToolResult, ToolCallID: c.answeredID(), ToolName: c.block.Name,
 		Content: result.Content, Details: result.Details, Usage: result.Usage, IsError: c.isError,
 		Timestamp: c.run.now().UnixMilli(),

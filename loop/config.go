@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/pi-conform/pi-conform/harness/edition"
-	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -195,9 +194,8 @@ type Config struct {
 	// Steering and FollowUp, if not nil, take messages from the queues. They are
 	// loop code.
 	Steering, FollowUp func() ([]*trace.Message, error)
-	// Events, if not nil, is where the events of the run are made.
-	Events  *lean.Slab[trace.Event]
-	Defects Defects
+	Memory             *Memory // a new one if nil
+	Defects            Defects
 
 	// What only defects ask for.
 	steered func() bool     // whether steering is queued

@@ -53,7 +53,7 @@ func (r *run) converted(messages []*trace.Message) ([]*trace.Message, error) {
 // modelMessages are those whose role the contract knows; others are for the
 // user interface alone.
 func (r *run) modelMessages(messages []*trace.Message) []*trace.Message {
-	kept := make([]*trace.Message, 0, len(messages))
+	kept := r.memory.list(len(messages))
 	for _, m := range messages {
 		switch m.Role {
 		case trace.RoleUser, trace.RoleAssistant, trace.RoleToolResult:

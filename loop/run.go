@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pi-conform/pi-conform/harness/lean"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -23,7 +22,7 @@ type run struct {
 	sink    func(*trace.Event) error
 	settled func(err error) // called once, when the run has ended
 	over    bool
-	events  *lean.Slab[trace.Event]
+	memory  *Memory
 	notes   notes        // what only defects remember
 	told    declarations // editions with system messages: what the transcript declares
 }
@@ -32,17 +31,18 @@ func newRun(ctx context.Context, rt Runtime, c *Context, config *Config, sink fu
 	r := &run{
 		ctx: ctx, rt: rt, is: behaviourOf(config.Edition), config: config,
 		model: config.Model, level: levelOf(config.Level),
-		context: c, added: make([]*trace.Message, 0, usual), sink: sink, settled: settled, events: config.Events,
+		context: c, sink: sink, settled: settled, memory: config.Memory,
 	}
-	if r.events == nil {
-		r.events = &lean.Slab[trace.Event]{}
+	if r.memory == nil {
+		r.memory = &Memory{}
 	}
+	r.added = r.memory.list(usual)
 	return r
 }
 
 // event is a new event of that type.
 func (r *run) event(kind string) *trace.Event {
-	ev := r.events.New()
+	ev := r.memory.events.New()
 	ev.Type = kind
 	return ev
 }
@@ -53,9 +53,6 @@ func (r *run) about(m *trace.Message, kind string) *trace.Event {
 	ev.Message = m
 	return ev
 }
-
-// usual is room for so many messages as a run usually adds.
-const usual = 8
 
 func levelOf(name string) string {
 	if name == "off" {

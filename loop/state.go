@@ -21,6 +21,8 @@ type state struct {
 	pending     []string       // calls started and not ended (STATE-3); replaced, never changed
 	err         string
 
+	memory *Memory
+
 	lastTag string // tag of lastTagged
 	tagged  *trace.Message
 }
@@ -43,7 +45,7 @@ func (s *state) empty() bool {
 
 // context is what a run starts from.
 func (s *state) context() *Context {
-	return &Context{SystemPrompt: s.systemPrompt, Messages: append(make([]*trace.Message, 0, len(s.messages)+usual), s.messages...), Tools: slices.Clone(s.tools)}
+	return &Context{SystemPrompt: s.systemPrompt, Messages: withRoom(s.messages), Tools: slices.Clone(s.tools)}
 }
 
 // begin: a run is active from here, before its first event (STATE-7).
@@ -93,9 +95,9 @@ func (s *state) reducePending(ev *trace.Event) {
 	i := slices.Index(s.pending, ev.ToolCallID)
 	switch {
 	case ev.Type == trace.ToolExecutionStart && i < 0:
-		s.pending = append(append(make([]string, 0, len(s.pending)+1), s.pending...), ev.ToolCallID)
+		s.pending = append(append(s.memory.ids.List(len(s.pending)+1), s.pending...), ev.ToolCallID)
 	case ev.Type == trace.ToolExecutionEnd && i >= 0:
-		s.pending = slices.Delete(slices.Clone(s.pending), i, i+1)
+		s.pending = slices.Delete(append(s.memory.ids.List(len(s.pending)), s.pending...), i, i+1)
 	}
 }
 

@@ -7,7 +7,10 @@
 // Who releases the events, and when, is not decided here.
 package scriptedmodel
 
-import "github.com/pi-conform/pi-conform/harness/trace"
+import (
+	"github.com/pi-conform/pi-conform/harness/lean"
+	"github.com/pi-conform/pi-conform/harness/trace"
+)
 
 // Turn is one assistant turn of a script.
 type Turn struct {
@@ -80,14 +83,15 @@ type Step struct {
 
 // Message is the assistant message that the turn makes.
 func (t *Turn) Message() *trace.Message {
-	m := t.message()
+	m := t.message(make([]trace.Block, 0, len(t.Calls)+2))
 	return &m
 }
 
-func (t *Turn) message() trace.Message {
+// message is the message, with its blocks in the empty list that is given.
+func (t *Turn) message(blocks []trace.Block) trace.Message {
 	return trace.Message{
 		Role:         trace.RoleAssistant,
-		Content:      trace.Content{Blocks: t.blocks()},
+		Content:      trace.Content{Blocks: t.blocks(blocks)},
 		API:          "scripted",
 		Provider:     "scripted",
 		Model:        "scripted-1",
@@ -110,8 +114,7 @@ func (t *Turn) StopReason() string {
 
 var emptyObject = trace.Value("{}")
 
-func (t *Turn) blocks() []trace.Block {
-	blocks := make([]trace.Block, 0, len(t.Calls)+2)
+func (t *Turn) blocks(blocks []trace.Block) []trace.Block {
 	if t.Thinking != "" {
 		blocks = append(blocks, trace.Block{Type: trace.BlockThinking, Thinking: t.Thinking})
 	}
@@ -130,15 +133,30 @@ func (t *Turn) blocks() []trace.Block {
 
 // Plan is the turn's stream, step by step. A plan that stalls simply has no
 // step that ends it.
-func (t *Turn) Plan() []Step {
+func (t *Turn) Plan() []Step { return t.PlanIn(&Memory{}) }
+
+// Memory is where plans are made, for those who make very many.
+type Memory struct {
+	plans  lean.Slab[plan]
+	blocks lean.Slab[trace.Block]
+}
+
+// Recycle takes back all plans that were made in it.
+func (m *Memory) Recycle() {
+	m.plans.Recycle()
+	m.blocks.Recycle()
+}
+
+// PlanIn is [Turn.Plan], made in a memory.
+func (t *Turn) PlanIn(m *Memory) []Step {
 	if t.Steps != nil {
 		return t.Steps
 	}
 	if t.End == EndRefuses {
 		return []Step{{Throws: true, Throw: t.Throw}}
 	}
-	p := &plan{}
-	p.final = t.message()
+	p := m.plans.New()
+	p.final = t.message(m.blocks.List(len(t.Calls) + 2))
 	final := &p.final
 	steps := t.opening(p)
 	switch t.End {

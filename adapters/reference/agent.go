@@ -24,7 +24,7 @@ func newAgent(j *joint, defects []loop.Defect, second func(*loop.Agent)) *agent 
 	a.agent = loop.NewAgent(loop.Options{
 		Runtime: j.rt, Edition: j.sc.Edition, SystemPrompt: cfg.SystemPrompt, Model: j.model(cfg.Model), Level: cfg.Level,
 		Tools: j.tools(), Messages: cfg.Messages, Stream: j.stream, Hooks: j.hooks(), ToolExecution: cfg.ToolExecution,
-		SteeringMode: cfg.SteeringMode, FollowUpMode: cfg.FollowUpMode, Polled: j.s.Polled, Events: j.s.Events(), Defects: defects,
+		SteeringMode: cfg.SteeringMode, FollowUpMode: cfg.FollowUpMode, Polled: j.s.Polled, Memory: j.memory(), Defects: defects,
 	})
 	a.agent.Subscribe(a.record)
 	if second != nil {

@@ -33,7 +33,7 @@ func newLowLevel(j *joint, defects []loop.Defect) *lowLevel {
 	l.messages = withSystemPrompt(j.sc.Edition, cfg)
 	l.config = loop.Config{
 		Edition: j.sc.Edition, Model: j.model(cfg.Model), Level: cfg.Level, Stream: j.stream, Hooks: l.hooks(),
-		ToolExecution: cfg.ToolExecution, APIKey: cfg.APIKey, Events: j.s.Events(), Defects: defects,
+		ToolExecution: cfg.ToolExecution, APIKey: cfg.APIKey, Memory: j.memory(), Defects: defects,
 		Steering: func() ([]*trace.Message, error) {
 			return l.poll(trace.HookPollSteering, &l.steering, cfg.SteeringMode), nil
 		},

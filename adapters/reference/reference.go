@@ -216,21 +216,35 @@ func given(ctx context.Context) *bool {
 func (j *joint) stream(ctx context.Context, r *loop.Request) (loop.Stream, error) {
 	payload := &trace.Payload{
 		Model: r.Model.ID, Level: r.Level, Key: r.Key, SystemPrompt: r.SystemPrompt,
-		Tools: namesOf(r.Tools), Messages: trace.Tags(r.Messages), Signal: given(ctx),
+		Tools: j.namesOf(r.Tools), Messages: j.tags(r.Messages), Signal: given(ctx),
 	}
 	return j.s.Model(ctx, payload)
 }
 
+// memory is that of the loop in the case before.
+func (j *joint) memory() *loop.Memory {
+	return j.s.Memory(func() harness.Memory { return &loop.Memory{} }).(*loop.Memory)
+}
+
 // namesOf are the names of the tools; nil if there are none.
-func namesOf(tools []*loop.Tool) []string {
+func (j *joint) namesOf(tools []*loop.Tool) []string {
 	if len(tools) == 0 {
 		return nil
 	}
-	names := make([]string, len(tools))
-	for i, t := range tools {
-		names[i] = t.Name
+	names := j.s.Texts(len(tools))
+	for _, t := range tools {
+		names = append(names, t.Name)
 	}
 	return names
+}
+
+// tags are the tags of messages.
+func (j *joint) tags(messages []*trace.Message) []string {
+	tags := j.s.Texts(len(messages))
+	for _, m := range messages {
+		tags = append(tags, m.Tag())
+	}
+	return tags
 }
 
 // hooks are those that the scenario configures.
