@@ -24,7 +24,7 @@
 // Everything in this package runs as tasks of a [Runtime]. Only one task runs
 // loop code at a time, so nothing in here needs a lock against another task;
 // whatever may take long (a tool, a hook, the model) is wrapped in
-// [Runtime.Await], and other tasks go on meanwhile. That is how JavaScript runs
+// [Await], and other tasks go on meanwhile. That is how JavaScript runs
 // the npm loop, and it is what makes a run under a scripted runtime one
 // deterministic sequence.
 //

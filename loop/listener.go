@@ -9,7 +9,7 @@ import (
 )
 
 // Listener is told of every event, in order. It is loop code: what takes long
-// belongs into [Runtime.Await], and the loop waits for it nevertheless, except
+// belongs into [Await], and the loop waits for it nevertheless, except
 // that deliveries of calls that run in parallel may overlap. Ctx is the run's
 // abort signal. An error ends the run (RUN-7).
 type Listener func(ctx context.Context, ev *trace.Event) error

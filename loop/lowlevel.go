@@ -11,7 +11,7 @@ import (
 
 // Sink gets the events of a bare run, one after the other; those of calls that
 // run in parallel may overlap if it waits. It is loop code: what takes long
-// belongs into [Runtime.Await]. An error ends the run without further events.
+// belongs into [Await]. An error ends the run without further events.
 type Sink func(*trace.Event) error
 
 // The reasons for which there is nothing to continue from.
