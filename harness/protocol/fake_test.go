@@ -98,8 +98,9 @@ func beSubject(mode string) int {
 			return 1
 		}
 		fmt.Fprintf(os.Stderr, "child %d\n", child.Process.Pid)
-	case "reference":
-		if err := protocol.Serve(in, out, reference.New(), protocol.ServeOptions{Strict: true, Reduce: view.ReduceJSON}); err != nil {
+	case "reference", "quick-reference": // the quick one leaves out the schema
+		o := protocol.ServeOptions{Strict: mode == "reference", Reduce: view.ReduceJSON}
+		if err := protocol.Serve(in, out, reference.New(), o); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}

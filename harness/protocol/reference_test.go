@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/pi-conform/pi-conform/adapters/reference"
+	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/protocol"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -74,5 +75,39 @@ func same(t *testing.T, a, b *trace.Trace) {
 	t.Helper()
 	if i, what := trace.FirstDiff(a, b); i >= 0 {
 		t.Fatalf("the traces part at entry %d: %s\n%s\n%s", i, what, trace.Text(a), trace.Text(b))
+	}
+}
+
+// BenchmarkDrivers runs one scenario on the reference by each driver, by drawn
+// schedules and with all rules. Over pipes the schedule is written at once, as the
+// same loop in process predicts it; CPU time of the other process is not counted.
+func BenchmarkDrivers(b *testing.B) {
+	type runner interface {
+		Run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error)
+	}
+	oracle := reference.New()
+	defer oracle.Close()
+	command := fakeCommand(b)
+	command.Env = []string{fakeVar + "=quick-reference"}
+	process := protocol.NewProcess(command, protocol.Options{})
+	defer process.Close()
+	for name, on := range map[string]runner{
+		"coroutine": harness.NewRunner(oracle, harness.Limits{}),
+		"bubble":    harness.NewRunner(reference.NewBubble(), harness.Limits{}),
+		"stdio":     harness.NewPredictedRunner(process, oracle, harness.Limits{}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			sc, judge, seed := busy(), conformance.NewJudge(conformance.Catalogue()), uint64(0)
+			for b.Loop() {
+				seed++
+				rec, err := on.Run(b.Context(), sc, harness.NewRandom(seed))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if v := judge.Check(rec.Trace); v.Outcome != conformance.Pass {
+					b.Fatal(v.Findings)
+				}
+			}
+		})
 	}
 }
