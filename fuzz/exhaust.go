@@ -53,7 +53,7 @@ func (x *explorer) exhaustDrawn(ctx context.Context, share int) error {
 	for i := 0; budget > 0 && !x.over(ctx); limit = min(2*limit, lastLimit) {
 		n := max(1, min(scenariosRound, budget/(2*limit)))
 		tallies := make([][]*tally, n)
-		err := x.each(n, func(_ *seat, k int) error {
+		err := x.each(n, func(k int) error {
 			sc := x.scenario(NewSeeded(x.seedOf(streamSmall, i+k)), small(x.o.Size))
 			tallies[k] = x.exhaust(ctx, sc, min(limit, budget), 1)
 			return nil
@@ -185,8 +185,6 @@ func (x *explorer) goThrough(ctx context.Context, t *tally, jobs int) {
 
 // part goes through one part of the schedules.
 func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness.Exhaustive, p *pool, t *tally) {
-	s := x.sit()
-	defer x.stand(s)
 	for part.Next() {
 		if !t.begin() || ctx.Err() != nil {
 			t.stop(nil)
@@ -194,7 +192,7 @@ func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness
 			return
 		}
 		x.runs.Add(1)
-		out, err := x.run(ctx, s, sc, part)
+		out, err := x.run(ctx, sc, part)
 		if err == nil {
 			t.note(&out, part)
 		}

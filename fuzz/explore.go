@@ -246,7 +246,9 @@ type outcome struct {
 }
 
 // run runs and judges one schedule.
-func (x *explorer) run(ctx context.Context, s *seat, sc *harness.Scenario, p harness.Policy) (outcome, error) {
+func (x *explorer) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (outcome, error) {
+	s := x.sit()
+	defer x.stand(s)
 	rec, err := s.runner.Run(ctx, sc, p)
 	out, err := x.conclude(ctx, s, sc, rec, err)
 	if out.ran {
@@ -360,14 +362,11 @@ func (x *explorer) tell(phase string) {
 	x.o.Progress(p)
 }
 
-// each calls do for 0 to n-1, several at a time, each with a seat of its own, until
-// one fails.
-func (x *explorer) each(n int, do func(s *seat, i int) error) error {
+// each calls do for 0 to n-1, several at a time, until one fails.
+func (x *explorer) each(n int, do func(i int) error) error {
 	if x.o.Jobs == 1 {
-		s := x.sit()
-		defer x.stand(s)
 		for i := range n {
-			if err := do(s, i); err != nil {
+			if err := do(i); err != nil {
 				return err
 			}
 		}
@@ -377,14 +376,12 @@ func (x *explorer) each(n int, do func(s *seat, i int) error) error {
 	var group errgroup.Group
 	for range min(x.o.Jobs, n) {
 		group.Go(func() error {
-			s := x.sit()
-			defer x.stand(s)
 			for {
 				i := int(next.Add(1)) - 1
 				if i >= n {
 					return nil
 				}
-				if err := do(s, i); err != nil {
+				if err := do(i); err != nil {
 					next.Store(int64(n))
 					return err
 				}
@@ -416,9 +413,7 @@ func (x *explorer) saved(ctx context.Context) error {
 
 func (x *explorer) savedCase(ctx context.Context, c *harness.CaseFile) error {
 	c.Case.Scenario.Keep = true
-	s := x.sit()
-	defer x.stand(s)
-	out, err := x.run(ctx, s, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
+	out, err := x.run(ctx, c.Case.Scenario, harness.NewReplay(c.Case.Schedule))
 	if err != nil {
 		return fmt.Errorf("saved case %s: %w", c.Name, err)
 	}
@@ -439,7 +434,7 @@ func (x *explorer) finish(ctx context.Context) error {
 	r := x.result
 	r.Runs, r.Shapes, r.ShapesMore = int(x.runs.Load()), len(x.seen.shapes), x.seen.capped
 	slices.SortStableFunc(r.Findings, func(a, b *Finding) int { return a.order - b.order })
-	err := x.each(len(r.Findings), func(s *seat, i int) error { return x.shrink(ctx, s, r.Findings[i]) })
+	err := x.each(len(r.Findings), func(i int) error { return x.shrink(ctx, r.Findings[i]) })
 	r.dropRepeated()
 	if err != nil || x.o.SaveDir == "" {
 		return err
@@ -456,7 +451,7 @@ func (x *explorer) finish(ctx context.Context) error {
 // believed.
 const replays = 2
 
-func (x *explorer) shrink(ctx context.Context, seat *seat, f *Finding) error {
+func (x *explorer) shrink(ctx context.Context, f *Finding) error {
 	if f.Saved {
 		return nil
 	}
@@ -470,6 +465,8 @@ func (x *explorer) shrink(ctx context.Context, seat *seat, f *Finding) error {
 		x.varies(f, w)
 		return contextless(ctx, err)
 	}
+	seat := x.sit()
+	defer x.stand(seat)
 	s := seat.minimise(ctx, f.Original, f.Kind, x.o.ShrinkRuns)
 	if s == nil {
 		return nil

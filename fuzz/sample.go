@@ -37,14 +37,14 @@ func (x *explorer) sample(ctx context.Context) error {
 	round := make([]draw, roundSize)
 	for first := 0; ; first += roundSize {
 		clear(round)
-		err := x.each(roundSize, func(s *seat, i int) error {
+		err := x.each(roundSize, func(i int) error {
 			if !x.left(ctx) {
 				return nil
 			}
 			d := &round[i]
 			x.draw(d, first+i)
 			var err error
-			d.outcome, err = x.run(ctx, s, d.scenario, d.policy)
+			d.outcome, err = x.run(ctx, d.scenario, d.policy)
 			return err
 		})
 		if err != nil {
