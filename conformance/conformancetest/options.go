@@ -3,6 +3,7 @@ package conformancetest
 import (
 	"path"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/pi-conform/pi-conform/conformance"
@@ -34,6 +35,21 @@ const (
 	usualPatience   = 10 * time.Second
 	shortestTesting = 10 // part of the seeds that go test -short leaves
 )
+
+// configured is the usual configuration in an edition, changed by the options.
+func configured(e edition.Edition, options []Option) config {
+	c := config{
+		edition: e, seeds: usualSeeds, seed: 1, schedules: usualSchedules, repeats: 1,
+		level: conformance.Must, expected: map[string]string{}, dir: usualDir, patience: usualPatience,
+	}
+	if testing.Short() {
+		c.seeds = usualSeeds / shortestTesting
+	}
+	for _, option := range options {
+		option(&c)
+	}
+	return c
+}
 
 // Cases runs only the cases whose names match one of the patterns, such as
 // "par/three-reversed", "par/*" or "par".

@@ -15,6 +15,7 @@ import (
 
 	"github.com/pi-conform/pi-conform/conformance/progress"
 	channel "github.com/pi-conform/pi-conform/conformance/progress/suite"
+	"github.com/pi-conform/pi-conform/harness/edition"
 )
 
 // RunProgress tests a channel of progress: a registry of one's own, and the bridge to
@@ -29,13 +30,7 @@ import (
 // then on. Of the options [Seeds], [Seed], [Found] and [ExpectFail] count.
 func RunProgress(t *testing.T, subject channel.Subject, options ...Option) {
 	t.Helper()
-	r := &channelRunner{t: t, subject: subject, config: config{seeds: usualSeeds, seed: 1, expected: map[string]string{}, dir: usualDir}}
-	if testing.Short() {
-		r.seeds = usualSeeds / shortestTesting
-	}
-	for _, option := range options {
-		option(&r.config)
-	}
+	r := &channelRunner{t: t, subject: subject, config: configured(edition.Default, options)}
 	for rule := range r.expected {
 		if _, ok := progress.Lookup(rule); !ok {
 			t.Fatalf("ExpectFail: there is no rule %s about progress", rule)

@@ -80,16 +80,7 @@ type finding struct {
 }
 
 func newRunner(t *testing.T, s *Subject, options []Option) *runner {
-	r := &runner{t: t, subject: s, config: config{
-		edition: s.editions()[0], seeds: usualSeeds, seed: 1, schedules: usualSchedules, repeats: 1,
-		level: conformance.Must, expected: map[string]string{}, dir: usualDir, patience: usualPatience,
-	}}
-	if testing.Short() {
-		r.seeds = usualSeeds / shortestTesting
-	}
-	for _, option := range options {
-		option(&r.config)
-	}
+	r := &runner{t: t, subject: s, config: configured(s.editions()[0], options)}
 	for rule := range r.expected {
 		if _, err := conformance.Lookup(rule); err != nil {
 			t.Fatalf("ExpectFail: %v", err)
