@@ -149,11 +149,9 @@ func (r *Runner) prepare(sc *Scenario) error {
 func (r *Runner) begin(session Session, p Policy) {
 	r.world.begin()
 	r.session, r.policy, r.step, r.now = session, p, 0, 0
-	old := r.rec
-	*r.rec = Recording{
-		Trace:    &trace.Trace{Header: r.header, Entries: old.Trace.Entries[:0]},
-		Schedule: old.Schedule[:0],
-	}
+	t := r.rec.Trace
+	*t = trace.Trace{Header: r.header, Entries: t.Entries[:0]}
+	*r.rec = Recording{Trace: t, Schedule: r.rec.Schedule[:0]}
 	if p, ok := p.(beginner); ok {
 		p.begin(&r.world)
 	}

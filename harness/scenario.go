@@ -172,10 +172,14 @@ func (sc *Scenario) completeHooks() {
 }
 
 // toolScript is what the execution of that name does.
-func (sc *Scenario) toolScript(name string) ToolScript {
+func (sc *Scenario) toolScript(name string) ToolScript { return sc.toolScriptOr(name, defaultResult) }
+
+// toolScriptOr is what the execution of that name does; if the scenario does not say
+// what it returns, that is the other result, by call id.
+func (sc *Scenario) toolScriptOr(name string, other func(id string) *trace.Result) ToolScript {
 	script := sc.Calls[name]
 	if script.Return == nil && script.Throw == nil {
-		script.Return = defaultResult(callID(name))
+		script.Return = other(callID(name))
 	}
 	return script
 }

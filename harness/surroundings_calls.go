@@ -65,7 +65,7 @@ func (s *Surroundings) hookAnswer(ctx context.Context, hook, name string, payloa
 func (s *Surroundings) Execute(ctx context.Context, payload *trace.Payload, source Source, onUpdate func(*trace.Result)) (*trace.Result, error) {
 	name := s.nameOf("tool/", payload.ToolCallID, source)
 	s.mu.Lock()
-	script := s.toolScript(name[len("tool/"):])
+	script := s.Scenario.toolScriptOr(name[len("tool/"):], s.defaultResult)
 	call := s.waiting.tools.Of(toolCall{name: name, onUpdate: onUpdate, returned: !script.Gate})
 	call.todo = call.room[:0]
 	s.tools = append(s.tools, call)
@@ -119,22 +119,16 @@ func (s *Surroundings) executeGated(ctx context.Context, call *toolCall, script 
 	}
 }
 
-// toolScript is what the execution of that name does; it is called with the lock
-// held.
-func (s *Surroundings) toolScript(name string) ToolScript {
-	script := s.Scenario.Calls[name]
-	if script.Return != nil || script.Throw != nil {
-		return script
-	}
-	id := callID(name)
+// defaultResult is what a tool returns of which the scenario says nothing, made once
+// for each call id; it is called with the lock held.
+func (s *Surroundings) defaultResult(id string) *trace.Result {
 	if s.results == nil || len(s.results) > mostSeries {
 		s.results = map[string]*trace.Result{}
 	}
 	if s.results[id] == nil {
 		s.results[id] = defaultResult(id)
 	}
-	script.Return = s.results[id]
-	return script
+	return s.results[id]
 }
 
 // busy reports whether a tool has something to do already.

@@ -41,15 +41,11 @@ func (r *run) turns() error {
 }
 
 // poll takes messages from a queue.
-func (r *run) poll(queue func() ([]*trace.Message, error)) (drained []*trace.Message, err error) {
+func (r *run) poll(queue func() ([]*trace.Message, error)) ([]*trace.Message, error) {
 	if queue == nil {
 		return nil, nil
 	}
-	err = guard(func() (err error) {
-		drained, err = queue()
-		return err
-	})
-	return drained, err
+	return attempt(queue)
 }
 
 // openTurn starts a turn, and queued messages join the transcript in it. The

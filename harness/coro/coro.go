@@ -89,13 +89,6 @@ func (s *Scheduler) Enter() {
 	}
 }
 
-// Await runs f, which may wait.
-func (s *Scheduler) Await(f func()) {
-	s.Leave()
-	f()
-	s.Enter()
-}
-
 // Run resumes tasks until none is ready.
 func (s *Scheduler) Run() {
 	for s.head < len(s.ready) {

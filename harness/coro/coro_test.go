@@ -37,11 +37,11 @@ var _ = Describe("a scheduler", func() {
 		s.Go(func() {
 			join := s.Go(func() {
 				say("inner begins")
-				s.Await(func() {})
+				await(s, func() {})
 				say("inner ends")
 			})
 			say("outer goes on")
-			s.Await(join.Join)
+			await(s, join.Join)
 			say("outer has joined")
 		})
 		s.Run()
@@ -50,10 +50,10 @@ var _ = Describe("a scheduler", func() {
 
 	It("lets tasks that are ready have their turn at every await, first come first served", func() {
 		s.Go(func() {
-			a := s.Go(func() { s.Await(func() {}); say("a1"); s.Await(func() {}); say("a2") })
-			b := s.Go(func() { s.Await(func() {}); say("b1"); s.Await(func() {}); say("b2") })
-			s.Await(a.Join)
-			s.Await(b.Join)
+			a := s.Go(func() { await(s, func() {}); say("a1"); await(s, func() {}); say("a2") })
+			b := s.Go(func() { await(s, func() {}); say("b1"); await(s, func() {}); say("b2") })
+			await(s, a.Join)
+			await(s, b.Join)
 		})
 		s.Run()
 		Expect(log).To(Equal([]string{"a1", "b1", "a2", "b2"}))
@@ -61,7 +61,7 @@ var _ = Describe("a scheduler", func() {
 
 	It("holds a task at a gate until somebody opens it", func() {
 		gate := s.NewGate()
-		s.Go(func() { s.Await(gate.Wait); say("through") })
+		s.Go(func() { await(s, gate.Wait); say("through") })
 		s.Run()
 		Expect(log).To(BeEmpty())
 		gate.Open()
@@ -79,7 +79,7 @@ var _ = Describe("a scheduler", func() {
 
 	It("joins a task that has ended before", func() {
 		join := s.Go(func() {})
-		s.Go(func() { s.Await(join.Join); say("joined") })
+		s.Go(func() { await(s, join.Join); say("joined") })
 		s.Run()
 		Expect(log).To(Equal([]string{"joined"}))
 	})
@@ -124,11 +124,18 @@ var _ = Describe("a scheduler", func() {
 	})
 })
 
+// await runs f, which may wait, as loop code does.
+func await(s *coro.Scheduler, f func()) {
+	s.Leave()
+	f()
+	s.Enter()
+}
+
 func BenchmarkSwitch(b *testing.B) {
 	s := coro.New(time.Unix(0, 0))
 	s.Go(func() {
 		for b.Loop() {
-			s.Await(func() {})
+			await(s, func() {})
 		}
 	})
 	s.Run()
