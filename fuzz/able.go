@@ -2,7 +2,6 @@ package fuzz
 
 import (
 	"maps"
-	"slices"
 
 	"github.com/pi-conform/pi-conform/harness"
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -10,15 +9,13 @@ import (
 
 // able is what a subject has declared. Only one that declares nothing at all is
 // taken to have everything that an agent has.
-type able []string
-
-func ableTo(info harness.SubjectInfo) able { return info.Capabilities }
+type able struct{ harness.SubjectInfo }
 
 func (a able) form(f trace.Form) bool {
-	return slices.Contains(a, "forms:"+string(f)) || len(a) == 0 && f == trace.FormAgent
+	return a.Declares("forms:"+string(f)) && (len(a.Capabilities) > 0 || f == trace.FormAgent)
 }
 
-func (a able) hook(name string) bool { return len(a) == 0 || slices.Contains(a, "hooks:"+name) }
+func (a able) hook(name string) bool { return a.Declares("hooks:" + name) }
 
 // scenario draws a scenario without the hooks that the subject lacks: with them it
 // would say nothing.

@@ -130,7 +130,7 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 	if o.Size == (Size{}) {
 		o.Size = Everything()
 	}
-	able := ableTo(subject.Info())
+	able := able{subject.Info()}
 	o.Size.Agent = o.Size.Agent && able.form(trace.FormAgent)
 	o.Size.Loop = o.Size.Loop && able.form(trace.FormLoop)
 	o.Size.Stream = o.Size.Stream && able.form(trace.FormStream)

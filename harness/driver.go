@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,6 +33,12 @@ type SubjectInfo struct {
 	Capabilities []string
 	Barrier      string // BarrierQuiescent or BarrierNone
 	Evidence     []trace.Evidence
+}
+
+// Declares reports whether the subject has a capability. One that declares nothing at
+// all is taken to have everything.
+func (i *SubjectInfo) Declares(capability string) bool {
+	return len(i.Capabilities) == 0 || slices.Contains(i.Capabilities, capability)
 }
 
 // What a subject can say about being at rest.

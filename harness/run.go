@@ -188,12 +188,8 @@ func (e *UnsupportedError) Error() string {
 	return "the subject does not support what the case needs: " + e.Needs
 }
 
-// unsupported compares what the scenario needs with what the subject declared. Only
-// a subject that declares nothing at all is taken to have everything.
+// unsupported compares what the scenario needs with what the subject declared.
 func unsupported(sc *Scenario, info SubjectInfo) error {
-	if len(info.Capabilities) == 0 {
-		return nil
-	}
 	needs := []string{"forms:" + string(sc.Form)}
 	for name := range sc.Config.Hooks {
 		needs = append(needs, "hooks:"+name)
@@ -205,7 +201,7 @@ func unsupported(sc *Scenario, info SubjectInfo) error {
 	}
 	slices.Sort(needs)
 	for _, need := range needs {
-		if !slices.Contains(info.Capabilities, need) {
+		if !info.Declares(need) {
 			return &UnsupportedError{Needs: need}
 		}
 	}
