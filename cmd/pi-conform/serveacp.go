@@ -1,6 +1,8 @@
 package main
 
 import (
+	"time"
+
 	"github.com/spf13/cobra"
 
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/acpagent"
@@ -8,7 +10,7 @@ import (
 )
 
 func (p *program) serveACPCommand() *cobra.Command {
-	tick := acpagent.DefaultTick
+	tick := 100 * time.Millisecond // a workflow takes about a second
 	cmd := &cobra.Command{
 		Use:   "serve-acp",
 		Short: "be an agent of the Agent Client Protocol, to try clients on",
@@ -20,7 +22,9 @@ diff, and a call of a tool that there is not. Sessions can be cancelled and load
 			if tick <= 0 {
 				return exit.Usagef("--tick has to be longer than nothing")
 			}
-			return acpagent.Serve(cmd.Context(), acpagent.Options{In: p.in, Out: p.raw, Tick: tick})
+			ticker := time.NewTicker(tick)
+			defer ticker.Stop()
+			return acpagent.Serve(cmd.Context(), acpagent.Options{In: p.in, Out: p.raw, Ticks: ticker.C})
 		},
 	}
 	cmd.Flags().DurationVar(&tick, "tick", tick, "how long a second of the workflow's clock takes")

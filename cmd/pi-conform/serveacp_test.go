@@ -52,7 +52,7 @@ func TestPublicClient(t *testing.T) {
 		First, Second           string
 		Live, Cancelled, Replay []seenUpdate
 	}
-	if err := json.Unmarshal(do(dir, "node", "client.mjs", program, "serve-acp", "--tick", "10ms"), &seen, json.MatchCaseInsensitiveNames(true)); err != nil {
+	if err := json.Unmarshal(do(dir, "node", "client.mjs", program, "serve-acp", "--tick", "200ms"), &seen, json.MatchCaseInsensitiveNames(true)); err != nil {
 		t.Fatal(err)
 	}
 	if seen.Version != 1 || seen.First != "end_turn" || seen.Second != "cancelled" {

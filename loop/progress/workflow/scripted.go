@@ -49,6 +49,7 @@ type run struct {
 	next   int // step
 	done   chan struct{}
 	over   bool
+	played bool // somebody is emitting its events
 }
 
 // NewScripted makes an engine. Await waits until done is closed or ctx is done,
@@ -111,11 +112,10 @@ func (e *Scripted) Start(_ context.Context, job Job) (string, error) {
 	}
 	e.mu.Lock()
 	e.count++
-	r := &run{script: script, id: fmt.Sprintf("run-%d", e.count), begun: e.now, done: make(chan struct{})}
+	r := &run{script: script, id: fmt.Sprintf("run-%d", e.count), begun: e.now, done: make(chan struct{}), played: true}
 	e.runs[r.id] = r
-	now := e.now
 	e.mu.Unlock()
-	e.play(r, now)
+	e.play(r)
 	if script.Fails != "" {
 		e.forget(r)
 		return "", errors.New(script.Fails)
@@ -123,10 +123,12 @@ func (e *Scripted) Start(_ context.Context, job Job) (string, error) {
 	return r.id, nil
 }
 
-// play emits what is due of a run.
-func (e *Scripted) play(r *run, now time.Duration) {
+// play emits what is due of a run that was marked as played. A run has one player
+// at a time, so that its events come in their order: what falls due meanwhile, the
+// same player emits.
+func (e *Scripted) play(r *run) {
 	for {
-		ev, listeners := e.due(r, now)
+		ev, listeners := e.due(r)
 		if ev == nil {
 			return
 		}
@@ -136,23 +138,19 @@ func (e *Scripted) play(r *run, now time.Duration) {
 	}
 }
 
-func (e *Scripted) due(r *run, now time.Duration) (*Event, []*listener) {
+// due is the next event, or nil: then the run is played no longer.
+func (e *Scripted) due(r *run) (*Event, []*listener) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.over {
-		return nil, nil
+	if !r.over && r.next == len(r.script.Steps) && r.script.Fails == "" {
+		r.over = true
+		close(r.done)
 	}
-	if r.next == len(r.script.Steps) {
-		if r.script.Fails == "" {
-			r.over = true
-			close(r.done)
-		}
+	if r.over || r.next == len(r.script.Steps) || r.begun+r.script.Steps[r.next].At > e.now {
+		r.played = false
 		return nil, nil
 	}
 	step := r.script.Steps[r.next]
-	if r.begun+step.At > now {
-		return nil, nil
-	}
 	r.next++
 	ev := step.Event
 	if ev.Run == "" {
@@ -173,21 +171,22 @@ func (e *Scripted) forget(r *run) {
 }
 
 // Advance moves the clock and emits what is due by then, run by run in the order
-// of their names.
+// of their names. What is due of a run whose events are being emitted by somebody
+// else follows there.
 func (e *Scripted) Advance(d time.Duration) {
 	e.mu.Lock()
 	e.now += d
-	now := e.now
 	var runs []*run
 	for _, r := range e.runs {
-		if !r.over {
+		if !r.over && !r.played {
+			r.played = true
 			runs = append(runs, r)
 		}
 	}
 	e.mu.Unlock()
 	slices.SortFunc(runs, func(a, b *run) int { return strings.Compare(a.id, b.id) })
 	for _, r := range runs {
-		e.play(r, now)
+		e.play(r)
 	}
 }
 

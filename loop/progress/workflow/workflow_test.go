@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -226,5 +227,32 @@ func TestClock(t *testing.T) {
 	engine.Advance(time.Millisecond)
 	if _, err := engine.Wait(context.Background(), run); err != nil || len(kinds) != 2 {
 		t.Error(kinds, err)
+	}
+}
+
+// TestOnePlayer holds that the events of a run come in their order when the clock
+// moves while they are being emitted.
+func TestOnePlayer(t *testing.T) {
+	engine := workflow.NewScripted(map[string]workflow.Script{"w": {Steps: []workflow.Step{
+		{Event: workflow.Event{Kind: workflow.Start}},
+		{Event: workflow.Event{Kind: workflow.Phase, Phase: "reading"}},
+		{At: time.Second, Event: workflow.Event{Kind: workflow.End}},
+	}}}, nil)
+	var seen []workflow.Kind
+	engine.Listen(func(ev *workflow.Event) {
+		if ev.Kind == workflow.Start {
+			engine.Advance(time.Second)
+		}
+		seen = append(seen, ev.Kind)
+	})
+	id, err := engine.Start(t.Context(), workflow.Job{Script: "w"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []workflow.Kind{workflow.Start, workflow.Phase, workflow.End}; !slices.Equal(seen, want) {
+		t.Errorf("%v, want %v", seen, want)
+	}
+	if _, err := engine.Wait(t.Context(), id); err != nil {
+		t.Error(err)
 	}
 }

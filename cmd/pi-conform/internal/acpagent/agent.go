@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-json-experiment/json"
@@ -24,13 +25,11 @@ import (
 type Options struct {
 	In  io.Reader
 	Out io.Writer
-	// Tick is how long a second of the workflow engine's clock takes; 0 means
-	// [DefaultTick].
-	Tick time.Duration
+	// Ticks move the workflow engine's clock by a second each, as long as a
+	// workflow is waited for: one that is just starting sees no time pass. What
+	// it shows does therefore not depend on how fast the machine is.
+	Ticks <-chan time.Time
 }
-
-// DefaultTick makes a workflow take about a second.
-const DefaultTick = 100 * time.Millisecond
 
 // Agent serves one client.
 type Agent struct {
@@ -38,6 +37,7 @@ type Agent struct {
 	registry *progress.Registry
 	bridge   *acp.Bridge
 	engine   *workflow.Scripted
+	waiting  atomic.Int32 // workflows that are waited for
 	producer *workflow.Producer
 
 	out struct {
@@ -77,7 +77,8 @@ func (f *fault) Error() string { return f.Message }
 
 // Serve serves a client until it ends its side, or ctx is done.
 func Serve(ctx context.Context, o Options) error {
-	a := &Agent{in: o.In, sessions: map[string]*session{}, engine: workflow.NewScripted(scripts, nil)}
+	a := &Agent{in: o.In, sessions: map[string]*session{}}
+	a.engine = workflow.NewScripted(scripts, a.await)
 	a.out.Writer = o.Out
 	var err error
 	if a.registry, err = progress.New(progress.Options{Durable: a.store}); err != nil {
@@ -90,26 +91,35 @@ func Serve(ctx context.Context, o Options) error {
 	a.producer = workflow.NewProducer(a.engine, a.registry.Policy(), nil)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	go a.clock(ctx, o.Tick)
+	go a.clock(ctx, o.Ticks)
 	err = a.serve(ctx)
 	a.leave()
 	return err
 }
 
 // clock moves the workflow engine's clock.
-func (a *Agent) clock(ctx context.Context, tick time.Duration) {
-	if tick <= 0 {
-		tick = DefaultTick
-	}
-	ticker := time.NewTicker(tick)
-	defer ticker.Stop()
+func (a *Agent) clock(ctx context.Context, ticks <-chan time.Time) {
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			a.engine.Advance(time.Second)
+		case <-ticks:
+			if a.waiting.Load() > 0 {
+				a.engine.Advance(time.Second)
+			}
 		}
+	}
+}
+
+// await waits for the end of a workflow.
+func (a *Agent) await(ctx context.Context, done <-chan struct{}) error {
+	a.waiting.Add(1)
+	defer a.waiting.Add(-1)
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

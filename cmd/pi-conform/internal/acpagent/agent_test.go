@@ -21,15 +21,18 @@ type client struct {
 	lines chan string
 	log   []string
 	ended chan error
+	ticks chan time.Time
 }
 
-func connect(t *testing.T, tick time.Duration) *client {
+// connect begins a conversation. The clock of the workflows stands still until
+// [client.run].
+func connect(t *testing.T) *client {
 	t.Helper()
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
-	c := &client{t: t, in: in, lines: make(chan string, 1000), ended: make(chan error, 1)}
+	c := &client{t: t, in: in, lines: make(chan string, 1000), ended: make(chan error, 1), ticks: make(chan time.Time)}
 	go func() {
-		err := acpagent.Serve(context.Background(), acpagent.Options{In: theirs, Out: ours, Tick: tick})
+		err := acpagent.Serve(context.Background(), acpagent.Options{In: theirs, Out: ours, Ticks: c.ticks})
 		_ = ours.Close()
 		c.ended <- err
 	}()
@@ -40,6 +43,22 @@ func connect(t *testing.T, tick time.Duration) *client {
 		}
 	}()
 	return c
+}
+
+// run lets the clock run as fast as it can.
+func (c *client) run() {
+	c.t.Helper()
+	over := make(chan struct{})
+	c.t.Cleanup(func() { close(over) })
+	go func() {
+		for {
+			select {
+			case c.ticks <- time.Time{}:
+			case <-over:
+				return
+			}
+		}
+	}()
 }
 
 func (c *client) say(line string) {
@@ -129,8 +148,9 @@ next:
 }
 
 func TestPromptAndLoad(t *testing.T) {
-	c := connect(t, time.Millisecond)
+	c := connect(t)
 	c.open()
+	c.run()
 	live := c.ask(2, "session/prompt", prompt)
 	for what, want := range map[string]int{`"tool_call"`: 3, "completed": 2, `"failed"`: 1, "end_turn": 1, "agent_message_chunk": 2} {
 		// «completed» is also in the text of progress
@@ -153,7 +173,7 @@ func TestPromptAndLoad(t *testing.T) {
 }
 
 func TestCancel(t *testing.T) {
-	c := connect(t, 10*time.Millisecond)
+	c := connect(t)
 	c.open()
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":%s}`, prompt))
 	c.until("in_progress")
@@ -162,6 +182,7 @@ func TestCancel(t *testing.T) {
 	if last := rest[len(rest)-1]; !strings.Contains(last, `"cancelled"`) {
 		t.Error(last)
 	}
+	c.run()
 	if done := c.ask(3, "session/prompt", prompt); !strings.Contains(done[len(done)-1], "end_turn") {
 		t.Error(done[len(done)-1])
 	}
@@ -171,18 +192,22 @@ func TestCancel(t *testing.T) {
 // TestTwoSessions holds that two sessions whose calls have the same ids do not
 // touch each other.
 func TestTwoSessions(t *testing.T) {
-	c := connect(t, 5*time.Millisecond)
+	c := connect(t)
 	c.open()
 	c.ask(5, "session/new", newParams)
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":%s}`, prompt))
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":3,"method":"session/prompt","params":%s}`, strings.Replace(prompt, "session-1", "session-2", 1)))
+	for count(c.log, "in_progress", "workflow-1") < 2 {
+		c.until("in_progress")
+	}
+	c.run() // both have begun
 	c.until("end_turn")
 	c.until("end_turn")
 	c.close("ACP-11")
 }
 
 func TestRefusals(t *testing.T) {
-	c := connect(t, time.Millisecond)
+	c := connect(t)
 	c.open()
 	for id, request := range map[int][2]string{
 		7: {"no/such", "{}"}, 8: {"session/prompt", `{"sessionId":"nobody","prompt":[]}`}, 9: {"session/load", `{"sessionId":"nobody"}`},
@@ -197,7 +222,7 @@ func TestRefusals(t *testing.T) {
 // TestClientLeaves holds that a client which goes in the middle of a prompt leaves
 // nothing running.
 func TestClientLeaves(t *testing.T) {
-	c := connect(t, time.Hour)
+	c := connect(t)
 	c.open()
 	c.say(fmt.Sprintf(`{"jsonrpc":"2.0","id":2,"method":"session/prompt","params":%s}`, prompt))
 	c.until("in_progress")
