@@ -17,14 +17,15 @@ import (
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
-// serveVariable makes the test binary serve the reference over stdio.
-const serveVariable = "PI_CONFORM_TEST_SERVES_REFERENCE"
+// serveVariable makes the test binary serve over stdio what it names.
+const serveVariable = "PI_CONFORM_TEST_SERVES"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(serveVariable) == "" {
+	what := os.Getenv(serveVariable)
+	if what == "" {
 		os.Exit(m.Run())
 	}
-	if err := protocol.Serve(os.Stdin, os.Stdout, reference.New(), protocol.ServeOptions{}); err != nil {
+	if err := protocol.Serve(os.Stdin, os.Stdout, servedAs(what), protocol.ServeOptions{}); err != nil {
 		os.Exit(1)
 	}
 }
@@ -37,7 +38,7 @@ func TestSeam(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := protocol.NewProcess(protocol.Command{Argv: []string{self}, Env: []string{serveVariable + "=1"}}, protocol.Options{})
+	served := protocol.NewProcess(protocol.Command{Argv: []string{self}, Env: []string{serveVariable + "=reference"}}, protocol.Options{})
 	drivers := map[string]func(edition.Edition) harness.Driver{
 		"bubble": func(edition.Edition) harness.Driver { return reference.NewBubble() },
 		"stdio":  func(edition.Edition) harness.Driver { return served },

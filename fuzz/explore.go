@@ -247,14 +247,22 @@ type outcome struct {
 
 // run runs and judges one schedule.
 func (x *explorer) run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (outcome, error) {
+	return x.begin(ctx, sc, p)()
+}
+
+// begin begins one schedule, and gives what waits for its end and judges it.
+func (x *explorer) begin(ctx context.Context, sc *harness.Scenario, p harness.Policy) (finish func() (outcome, error)) {
 	s := x.sit()
-	defer x.stand(s)
-	rec, err := s.runner.Run(ctx, sc, p)
-	out, err := x.conclude(ctx, s, sc, rec, err)
-	if out.ran {
-		out.look = x.seen.look(rec.Trace)
+	s.runner.Begin(ctx, sc, p)
+	return func() (outcome, error) {
+		defer x.stand(s)
+		rec, err := s.runner.Finish()
+		out, err := x.conclude(ctx, s, sc, rec, err)
+		if out.ran {
+			out.look = x.seen.look(rec.Trace)
+		}
+		return out, err
 	}
-	return out, err
 }
 
 // conclude judges a recording, and keeps it if something is wrong.
@@ -364,29 +372,43 @@ func (x *explorer) tell(phase string) {
 
 // each calls do for 0 to n-1, several at a time, until one fails.
 func (x *explorer) each(n int, do func(i int) error) error {
-	if x.o.Jobs == 1 {
-		for i := range n {
-			if err := do(i); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
+	return x.eachAhead(n, 1, func(i int) func() error { return func() error { return do(i) } })
+}
+
+// eachAhead calls begin for 0 to n-1, and later what that gave, until one fails:
+// several at a time, and each worker has so many begun. What was begun is finished
+// in any case.
+func (x *explorer) eachAhead(n, ahead int, begin func(i int) (finish func() error)) error {
 	var next atomic.Int64
+	work := func() error {
+		var failed error
+		begun := make([]func() error, 0, ahead)
+		for {
+			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
+				if begun = append(begun, begin(i)); len(begun) == ahead {
+					break
+				}
+			}
+			if len(begun) == 0 {
+				return failed
+			}
+			// The other half is under way meanwhile.
+			half := (len(begun) + 1) / 2
+			for _, finish := range begun[:half] {
+				if err := finish(); err != nil && failed == nil {
+					failed = err
+					next.Store(int64(n))
+				}
+			}
+			begun = slices.Delete(begun, 0, half)
+		}
+	}
+	if x.o.Jobs == 1 {
+		return work()
+	}
 	var group errgroup.Group
 	for range min(x.o.Jobs, n) {
-		group.Go(func() error {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n {
-					return nil
-				}
-				if err := do(i); err != nil {
-					next.Store(int64(n))
-					return err
-				}
-			}
-		})
+		group.Go(work)
 	}
 	return group.Wait()
 }

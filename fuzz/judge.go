@@ -46,9 +46,11 @@ type seat struct {
 	check  *conformance.Judge
 }
 
-// runner is a [harness.Runner], or one with predictions.
+// runner is a [harness.PredictedRunner], or a [harness.Runner].
 type runner interface {
 	Run(ctx context.Context, sc *harness.Scenario, p harness.Policy) (*harness.Recording, error)
+	Begin(ctx context.Context, sc *harness.Scenario, p harness.Policy)
+	Finish() (*harness.Recording, error)
 	Keep()
 	Close() error
 }
@@ -57,11 +59,37 @@ type runner interface {
 func (c *court) open() *seat {
 	s := &seat{court: c, check: conformance.NewJudge(c.rules)}
 	if c.oracle == nil {
-		s.runner = harness.NewRunner(c.driver, c.limits)
+		s.runner = &atOnce{Runner: harness.NewRunner(c.driver, c.limits)}
 	} else {
 		s.runner = harness.NewPredictedRunner(c.driver, c.oracle, c.limits)
 	}
 	return s
+}
+
+// atOnce is a runner that begins nothing before it is to finish it.
+type atOnce struct {
+	*harness.Runner
+	finish func() (*harness.Recording, error)
+}
+
+// Begin notes what is to be run.
+func (r *atOnce) Begin(ctx context.Context, sc *harness.Scenario, p harness.Policy) {
+	r.finish = func() (*harness.Recording, error) { return r.Run(ctx, sc, p) }
+}
+
+// Finish runs it.
+func (r *atOnce) Finish() (*harness.Recording, error) { return r.finish() }
+
+// mostAhead is the number of cases that are begun before the first is read, where
+// that makes a difference: neither side then waits for the other after each case.
+const mostAhead = 16
+
+// ahead is how many cases one goroutine should have under way.
+func (c *court) ahead() int {
+	if _, ok := c.driver.(harness.Pipeliner); ok && c.oracle != nil {
+		return mostAhead
+	}
+	return 1
 }
 
 // judge says what is wrong with a recording; nil if nothing is. A broken MUST rule

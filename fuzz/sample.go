@@ -37,15 +37,17 @@ func (x *explorer) sample(ctx context.Context) error {
 	round := make([]draw, roundSize)
 	for first := 0; ; first += roundSize {
 		clear(round)
-		err := x.each(roundSize, func(i int) error {
+		err := x.eachAhead(roundSize, x.court.ahead(), func(i int) func() error {
 			if !x.left(ctx) {
-				return nil
+				return func() error { return nil }
 			}
 			d := &round[i]
 			x.draw(d, first+i)
-			var err error
-			d.outcome, err = x.run(ctx, d.scenario, d.policy)
-			return err
+			finish := x.begin(ctx, d.scenario, d.policy)
+			return func() (err error) {
+				d.outcome, err = finish()
+				return err
+			}
 		})
 		if err != nil {
 			return err

@@ -91,13 +91,19 @@ type Sleeper interface {
 // Pipeliner is a driver that can be given a whole case at once, for which it has
 // to be known which callbacks wait after each action.
 type Pipeliner interface {
-	// Play opens a case, does the actions in order, settles after each, and closes
-	// it. The entries that it passes to out carry as Step the number of the action
-	// that they follow, from 1. If the callbacks that wait after action i are not
-	// those of expect[i], in any order, the error is [ErrMispredicted]; what was
-	// passed to out before any error means nothing. Wake is what
-	// [Sleeper.NextWake] would say in the end, 0 if nothing sleeps.
-	Play(ctx context.Context, sc *Prepared, actions []*Action, expect [][]string, out func(*trace.Entry)) (wake time.Duration, err error)
+	// Play begins to open a case, to do the actions in order, to settle after each,
+	// and to close it. Several cases may be under way; each has to be read.
+	Play(ctx context.Context, sc *Prepared, actions []*Action, expect [][]string) (Playing, error)
+}
+
+// Playing is a case that was handed over at once.
+type Playing interface {
+	// Read waits for the end of the case. The entries that it passes to out carry as
+	// Step the number of the action that they follow, from 1. If the callbacks that
+	// wait after action i are not those of expect[i], in any order, the error is
+	// [ErrMispredicted]; what was passed to out before any error means nothing. Wake
+	// is what [Sleeper.NextWake] would say in the end, 0 if nothing sleeps.
+	Read(out func(*trace.Entry)) (wake time.Duration, err error)
 }
 
 // Prepared is a scenario that may be run many times, and is not changed meanwhile.
@@ -106,9 +112,13 @@ type Prepared struct {
 	Made     any // what a driver made of it, for the next time
 }
 
-// ErrMispredicted says that the subject did not go where Play expected it to.
+// ErrMispredicted says that the subject did not go where it was expected to.
 // It is no fault of the subject: the case is to be run step by step.
 var ErrMispredicted = errors.New("the subject waits for other callbacks than predicted")
+
+// ErrElsewhere says that the subject broke down over another case that was under
+// way, before it came to this one. It is to be run again.
+var ErrElsewhere = errors.New("the subject broke down over another case")
 
 // Action is one thing that the surroundings do.
 type Action struct {

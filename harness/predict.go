@@ -21,7 +21,21 @@ func RunPredicted(ctx context.Context, d, oracle Driver, sc *Scenario, p Policy,
 
 // PredictedRunner is [RunPredicted] for those who run very many cases: like a
 // [Runner] it keeps its memory from one to the next.
-type PredictedRunner struct{ subject, oracle *Runner }
+//
+// A subject in a process gets through more cases if it need not wait for the
+// harness after each. So a case can be handed over with Begin, and read with Finish
+// when others have been begun on other runners of the same subject.
+type PredictedRunner struct {
+	subject, oracle *Runner
+
+	// of the case that was begun
+	ctx       context.Context
+	sc        *Scenario
+	policy    Policy
+	predicted *Recording // nil if it could not be
+	playing   Playing
+	err       error
+}
 
 // NewPredictedRunner gives a runner of cases on the driver, predicted by the oracle.
 func NewPredictedRunner(d, oracle Driver, lim Limits) *PredictedRunner {
@@ -30,7 +44,7 @@ func NewPredictedRunner(d, oracle Driver, lim Limits) *PredictedRunner {
 
 func newPredictedRunner(subject, oracle *Runner) *PredictedRunner {
 	oracle.predicts = true
-	return &PredictedRunner{subject, oracle}
+	return &PredictedRunner{subject: subject, oracle: oracle}
 }
 
 // Close gives up the memory. The subject and the oracle stay.
@@ -45,16 +59,35 @@ func (r *PredictedRunner) Keep() {
 // Run is [RunPredicted]. What it gives holds until the next call, or for good once
 // Keep was called.
 func (r *PredictedRunner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, error) {
+	r.Begin(ctx, sc, p)
+	return r.Finish()
+}
+
+// Begin hands a case over. Finish has to follow.
+func (r *PredictedRunner) Begin(ctx context.Context, sc *Scenario, p Policy) {
+	r.ctx, r.sc, r.policy, r.predicted, r.playing = ctx, sc, p, nil, nil
 	predicted, err := r.oracle.Run(ctx, sc, p)
 	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
-		return r.subject.Run(ctx, sc, p)
+		return
 	}
-	rec, err := r.subject.play(ctx, sc, predicted)
+	r.predicted = predicted
+	r.playing, r.err = r.subject.play(ctx, sc, predicted)
+}
+
+// Finish waits for the end of the case that was begun, and gives what Run would.
+func (r *PredictedRunner) Finish() (*Recording, error) {
+	if r.predicted == nil {
+		return r.subject.Run(r.ctx, r.sc, r.policy)
+	}
+	rec, err := (*Recording)(nil), r.err
+	if err == nil {
+		rec, err = r.subject.readPlayed(r.playing, r.predicted)
+	}
 	fault, faulty := errors.AsType[*SubjectError](err)
 	if !faulty && !errors.Is(err, ErrMispredicted) {
 		return rec, err
 	}
-	again, err := RunCase(ctx, r.subject.driver, Case{Scenario: sc, Schedule: predicted.Schedule}, r.subject.limits)
+	again, err := RunCase(r.ctx, r.subject.driver, Case{Scenario: r.sc, Schedule: r.predicted.Schedule}, r.subject.limits)
 	if faulty && again != nil {
 		again.brokeDown(fault)
 	}
@@ -72,8 +105,8 @@ func (r *Recording) brokeDown(fault *SubjectError) {
 	}
 }
 
-// play runs the predicted actions in one go.
-func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (*Recording, error) {
+// play hands over the predicted actions in one go.
+func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (Playing, error) {
 	if err := r.prepare(sc); err != nil {
 		return nil, err
 	}
@@ -81,16 +114,28 @@ func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (
 	if !ok {
 		return nil, ErrMispredicted
 	}
+	playing, err := pipeline.Play(ctx, &r.prepared, predicted.actions, predicted.waiting)
+	return playing, unplayed(err)
+}
+
+// unplayed is the error for a case that has to be run step by step, unless it is
+// the subject's fault.
+func unplayed(err error) error {
+	if _, faulty := errors.AsType[*SubjectError](err); faulty || err == nil {
+		return err
+	}
+	return errors.Join(ErrMispredicted, err)
+}
+
+// readPlayed records what came of the predicted actions.
+func (r *Runner) readPlayed(playing Playing, predicted *Recording) (*Recording, error) {
 	r.begin(nil, nil)
-	wake, err := pipeline.Play(ctx, &r.prepared, predicted.actions, predicted.waiting, func(e *trace.Entry) {
+	wake, err := playing.Read(func(e *trace.Entry) {
 		r.catchUp(predicted.actions, e.Step)
 		r.record(e)
 	})
-	if _, faulty := errors.AsType[*SubjectError](err); faulty {
-		return nil, err
-	}
 	if err != nil {
-		return nil, errors.Join(ErrMispredicted, err)
+		return nil, unplayed(err)
 	}
 	r.catchUp(predicted.actions, len(predicted.actions))
 	r.sleeps(wake)

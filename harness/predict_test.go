@@ -19,9 +19,11 @@ type onceBroken struct {
 	died bool
 }
 
-func (d *onceBroken) Play(
-	context.Context, *harness.Prepared, []*harness.Action, [][]string, func(*trace.Entry),
-) (time.Duration, error) {
+func (d *onceBroken) Play(context.Context, *harness.Prepared, []*harness.Action, [][]string) (harness.Playing, error) {
+	return d, nil
+}
+
+func (d *onceBroken) Read(func(*trace.Entry)) (time.Duration, error) {
 	if d.died {
 		return 0, harness.ErrMispredicted
 	}
@@ -55,21 +57,24 @@ func TestASubjectThatDiesOnceHasDied(t *testing.T) {
 }
 
 // wayward asks the model with a signal that has fired, where nothing was aborted.
-type wayward struct{ harness.Driver }
-
-func (d wayward) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
-	s, err := d.Driver.Open(ctx, sc)
-	return waywardSession{s}, err
+type wayward struct {
+	harness.Driver
+	actions int
+	read    bool
 }
 
-type waywardSession struct{ harness.Session }
+func (d *wayward) Play(_ context.Context, _ *harness.Prepared, actions []*harness.Action, _ [][]string) (harness.Playing, error) {
+	d.actions = len(actions)
+	return d, nil
+}
 
-func (waywardSession) Play(actions []*harness.Action, _ [][]string, out func(trace.Entry)) error {
-	out(trace.Entry{Kind: trace.KindCall, Name: "model/0", Aborted: true, Payload: &trace.Payload{}, Step: 1})
-	for step := range actions[1:] {
-		out(trace.Entry{Kind: trace.KindEvent, Event: &trace.Event{Type: trace.MessageUpdate}, Step: step + 2})
+func (d *wayward) Read(out func(*trace.Entry)) (time.Duration, error) {
+	d.read = true
+	out(&trace.Entry{Kind: trace.KindCall, Name: "model/0", Aborted: true, Payload: &trace.Payload{}, Step: 1})
+	for step := range d.actions - 1 {
+		out(&trace.Entry{Kind: trace.KindEvent, Event: &trace.Event{Type: trace.MessageUpdate}, Step: step + 2})
 	}
-	return harness.ErrMispredicted
+	return 0, harness.ErrMispredicted
 }
 
 // TestASubjectMayGoAnotherWay: whatever comes of a schedule that was predicted for
@@ -79,9 +84,13 @@ func TestASubjectMayGoAnotherWay(t *testing.T) {
 		Model: []scriptedmodel.Turn{{Text: "done", Gate: true, Stream: scriptedmodel.StreamDeltas}},
 		User:  []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: "go"}}},
 	}
-	rec, err := harness.RunPredicted(context.Background(), wayward{reference.New()}, reference.New(), sc, harness.First{}, harness.Limits{})
+	d := &wayward{Driver: reference.New()}
+	rec, err := harness.RunPredicted(context.Background(), d, reference.New(), sc, harness.First{}, harness.Limits{})
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !d.read {
+		t.Error("nothing was predicted")
 	}
 	if end := rec.Trace.Entries[len(rec.Trace.Entries)-1]; end.Outcome != trace.OutcomeComplete {
 		t.Errorf("the recording ends with %s: %s", end.Outcome, end.Message)

@@ -112,7 +112,24 @@ func (r *Runner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, e
 	if err := r.prepare(sc); err != nil {
 		return nil, err
 	}
-	session, err := r.driver.Open(ctx, sc)
+	for tries := 1; ; tries++ {
+		rec, err := r.once(ctx, p)
+		if !errors.Is(err, ErrElsewhere) || tries == mostTries {
+			return rec, err
+		}
+		if done := r.rec.Schedule; len(done) > 0 {
+			p = NewReplay(slices.Clone(done)).Then(p)
+		}
+	}
+}
+
+// mostTries bounds how often a case is run of which others keep the subject.
+const mostTries = 100
+
+// once runs the case that is prepared.
+func (r *Runner) once(ctx context.Context, p Policy) (*Recording, error) {
+	r.rec.Schedule = r.rec.Schedule[:0]
+	session, err := r.driver.Open(ctx, r.world.sc)
 	if err != nil {
 		return nil, err
 	}

@@ -762,6 +762,7 @@ public final class PiConformAdapter {
         private final StringBuilder text = new StringBuilder();
         private final Tasks tasks = new Tasks();
         private final Map<String, Surroundings> sessions = new HashMap<>();
+        private Object session; // of the message before
         boolean over;
 
         Server(About about, Function<Surroundings, Agent> open, OutputStream output) {
@@ -775,6 +776,10 @@ public final class PiConformAdapter {
             Map<String, Object> reply;
             try {
                 message = parse(line);
+                if (!Objects.equals(session, message.get("session"))) {
+                    flush(); // should this case be the end, the one before is not to blame
+                    session = message.get("session");
+                }
                 reply = handle(message);
             } catch (RuntimeException error) {
                 String code = error instanceof ProtocolError fault ? fault.code : "failed";
@@ -854,9 +859,13 @@ public final class PiConformAdapter {
             text.append('\n');
         }
 
-        void flush() throws IOException {
-            output.write(text.toString().getBytes(StandardCharsets.UTF_8));
-            output.flush();
+        void flush() {
+            try {
+                output.write(text.toString().getBytes(StandardCharsets.UTF_8));
+                output.flush();
+            } catch (IOException error) {
+                Runtime.getRuntime().halt(1); // nobody listens any more
+            }
             text.setLength(0);
         }
     }

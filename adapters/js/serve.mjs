@@ -1,3 +1,4 @@
+import { writeSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { Closed, ProtocolError } from "./errors.mjs";
 import { Lines } from "./lines.mjs";
@@ -21,10 +22,11 @@ export class Server {
 	#next = []; // … and those that came before them, the next one last
 	#settling; // the barrier that is under way
 	#sessions = new Map();
+	#current; // session of the message before
 	#onRest;
 	#onBye;
 
-	/** onRest is called when a case, or everything that has come, is done, onBye when nothing more will come. */
+	/** onRest is called when another case has its turn, or everything that has come is done, onBye when nothing more will come. */
 	constructor(adapter, write, { onRest = () => {}, onBye = () => {} } = {}) {
 		this.#adapter = adapter;
 		this.#write = write;
@@ -67,6 +69,8 @@ export class Server {
 
 	#take(message) {
 		if (message === END) return this.#onBye();
+		if (message.session !== this.#current) this.#onRest(); // should this case be the end, the one before is not to blame
+		this.#current = message.session;
 		try {
 			const reply = this.#handle(message);
 			if (reply !== LATER) this.#write({ type: "ok", re: message.id, ...reply });
@@ -74,7 +78,7 @@ export class Server {
 			const code = error instanceof ProtocolError ? error.code : "failed";
 			this.#write({ type: "error", re: message.id, code, message: error.message, stack: error.stack });
 		}
-		if (message.type === "close") this.#onRest(); // should the next case be the end, this one is not to blame
+
 		if (message.type === "bye") this.#onBye();
 	}
 
@@ -202,21 +206,19 @@ export function serve(adapter, { input = process.stdin } = {}) {
 	input.on("end", () => server.end());
 }
 
-// Lines are gathered and written together: when all that has come is done, as a
-// harness that wrote ahead reads everything in the end; or when the event loop
-// turns, if nothing is under way. Only much text or a long time is not held back:
-// lines are the signs of life.
+// Lines are gathered and written together: when another case has its turn or all
+// that has come is done, as a harness that wrote ahead reads everything in the end;
+// or when the event loop turns, if nothing is under way. Only much text or a long time is not held
+// back: lines are the signs of life.
 function takeStdout(ahead) {
-	const stdout = process.stdout;
-	const toStdout = stdout.write.bind(stdout);
-	stdout.write = process.stderr.write.bind(process.stderr);
-	stdout.on("error", () => process.exit(1));
+	const writeAll = writerTo(process.stdout);
 	let text = "";
 	let scheduled = false;
 	let flushed = 0; // when
 	const flush = () => {
-		if (text !== "") toStdout(text);
+		const gathered = text;
 		text = "";
+		if (gathered !== "") writeAll(gathered);
 		flushed = performance.now();
 	};
 	const later = () => {
@@ -225,7 +227,7 @@ function takeStdout(ahead) {
 	};
 	process.on("exit", flush);
 	const write = (message) => {
-		text += `${JSON.stringify(message)}\n`;
+		text += `${lineOf(message)}\n`;
 		const long = message.type === "synced" && performance.now() - flushed > FLUSH_AFTER;
 		if (text.length > FLUSH_AT || long) return flush();
 		if (scheduled || ahead()) return;
@@ -233,4 +235,38 @@ function takeStdout(ahead) {
 		setImmediate(later);
 	};
 	return { write, flush };
+}
+
+// What writes the protocol to standard output, past its stream: that costs more than
+// a case of the loop. Whatever else is written to the stream goes to standard error.
+function writerTo(stdout) {
+	stdout.write = process.stderr.write.bind(process.stderr);
+	stdout.on("error", () => process.exit(1));
+	stdout._handle?.setBlocking?.(true);
+	const scratch = Buffer.allocUnsafeSlow(4 * FLUSH_AT);
+	return (text) => {
+		const fits = 3 * text.length <= scratch.length; // a character takes so many bytes at most
+		const bytes = fits ? scratch.subarray(0, scratch.write(text)) : Buffer.from(text);
+		for (let done = 0; done < bytes.length; ) done += writeSome(stdout.fd ?? 1, bytes, done);
+	};
+}
+
+const asleep = new Int32Array(new SharedArrayBuffer(4));
+
+// How many of the bytes from there on were written. A pipe that does not block may
+// be full.
+function writeSome(fd, bytes, from) {
+	try {
+		return writeSync(fd, bytes, from);
+	} catch (error) {
+		if (error.code !== "EAGAIN") process.exit(1);
+		Atomics.wait(asleep, 0, 0, 1);
+		return 0;
+	}
+}
+
+// The reply that comes most often is put together.
+function lineOf(message) {
+	if (message.type === "ok" && Object.keys(message).length === 2) return `{"type":"ok","re":${message.re}}`;
+	return JSON.stringify(message);
 }

@@ -602,17 +602,22 @@ def _copy(value: Any) -> Any:
 class Server:
     """Speaks the protocol for one adapter, one message after the other."""
 
-    def __init__(self, subject: dict, editions: list, capabilities: list, open: Callable[[Surroundings], Any], emit: Callable[[dict], None]):
+    def __init__(self, subject: dict, editions: list, capabilities: list, open: Callable[[Surroundings], Any], output: "_Output"):
         self.subject, self.editions, self.capabilities = subject, editions, capabilities
         self._open_agent = open
-        self._emit = emit
+        self._emit = output.emit
+        self._flush = output.flush
         self._sessions: dict = {}
+        self._session = None  # of the message before
         self.over = False
 
     async def take(self, line: bytes) -> None:
         message: dict = {}
         try:
             message = _parse(line)
+            if message.get("session") != self._session:
+                self._flush()  # should this case be the end, the one before is not to blame
+                self._session = message.get("session")
             reply = await self._handle(message)
         except Exception as error:
             code = error.code if isinstance(error, ProtocolError) else "failed"
@@ -724,7 +729,7 @@ def serve(*, subject: dict, editions: list, capabilities: list, open: Callable[[
     output = _Output(os.dup(1))
     os.dup2(2, 1)
     sys.stdout = sys.stderr
-    server = Server(subject, editions, capabilities, open, output.emit)
+    server = Server(subject, editions, capabilities, open, output)
     asyncio.run(_read(server, output))
 
 

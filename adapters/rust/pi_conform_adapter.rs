@@ -1050,12 +1050,13 @@ struct Server<F> {
     tasks: Rc<Tasks>,
     output: Rc<RefCell<String>>,
     sessions: HashMap<String, Rc<Surroundings>>,
+    session: String, // of the message before
     over: bool,
 }
 
 /// Runs an adapter on standard input and output until bye or the end of input.
 pub fn serve(about: About, open: impl Fn(Rc<Surroundings>) -> Rc<dyn Agent>) {
-    let mut server = Server { about, open, tasks: Rc::default(), output: Rc::default(), sessions: HashMap::new(), over: false };
+    let mut server = Server { about, open, tasks: Rc::default(), output: Rc::default(), sessions: HashMap::new(), session: String::new(), over: false };
     let mut input = std::io::BufReader::with_capacity(1 << 16, std::io::stdin());
     while !server.over {
         let mut line = Vec::new();
@@ -1081,6 +1082,10 @@ impl<F: Fn(Rc<Surroundings>) -> Rc<dyn Agent>> Server<F> {
     fn take(&mut self, line: &[u8]) {
         let parsed = std::str::from_utf8(line).map_err(|error| error.to_string()).and_then(Json::parse);
         let message = parsed.as_ref().cloned().unwrap_or(Json::Null);
+        if message.get("session").text() != self.session {
+            self.flush(); // should this case be the end, the one before is not to blame
+            self.session = message.get("session").text().into();
+        }
         let reply = match parsed {
             Ok(Json::Object(_)) => self.handle(&message),
             Ok(_) => Err(Fault::new("malformed", "the line is no JSON object".into())),

@@ -87,7 +87,7 @@ type witness struct{ *protocol.Process }
 // Open begins a case.
 func (w *witness) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
 	session, err := w.Process.Open(ctx, sc)
-	if _, unable := errors.AsType[*protocol.StartError](err); unable || ctx.Err() != nil {
+	if _, unable := errors.AsType[*protocol.StartError](err); unable || ctx.Err() != nil || errors.Is(err, harness.ErrElsewhere) {
 		return nil, err
 	}
 	if err != nil {
@@ -96,9 +96,20 @@ func (w *witness) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	return witnessed{session}, nil
 }
 
-// Play does a whole case at once.
-func (w *witness) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
-	wake, err := w.Process.Play(ctx, sc, actions, expect, out)
+// Play hands over a whole case at once.
+func (w *witness) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string) (harness.Playing, error) {
+	playing, err := w.Process.Play(ctx, sc, actions, expect)
+	if err != nil {
+		return nil, told(err)
+	}
+	return witnessedPlaying{playing}, nil
+}
+
+type witnessedPlaying struct{ harness.Playing }
+
+// Read waits for the end of the case.
+func (w witnessedPlaying) Read(out func(*trace.Entry)) (time.Duration, error) {
+	wake, err := w.Playing.Read(out)
 	return wake, told(err)
 }
 
@@ -135,7 +146,7 @@ func (s broken) Close() error { return nil }
 
 // told is the error of a case with what the process wrote last.
 func told(err error) error {
-	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, harness.ErrElsewhere) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	fault, ok := errors.AsType[*harness.SubjectError](err)

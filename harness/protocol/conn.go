@@ -306,11 +306,12 @@ func (c *conn) open() string {
 	return c.waiting[0].what.String()
 }
 
-// awaits reports whether the oldest message that is not answered is from there.
-func (c *conn) awaits(from *inbox) bool {
+// awaitsAnother reports whether the oldest message that is not answered is from
+// elsewhere.
+func (c *conn) awaitsAnother(than *inbox) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) > 0 && c.waiting[0].to == from
+	return len(c.waiting) > 0 && c.waiting[0].to != than
 }
 
 func (c *conn) while() string {
@@ -382,21 +383,30 @@ func (c *conn) takeOutput(r arrival, size int) error {
 		c.opts.log(r.Text)
 		return nil
 	}
-	c.mu.Lock()
-	s, ok := c.sessions[r.Session]
-	newest := c.unasked
-	c.mu.Unlock()
-	if !ok {
-		return stray(r, newest)
+	box, err := c.deliver(r)
+	if box == nil {
+		return err
 	}
-	if s.box.outputs.Add(1) > maxOutputs || s.box.outputBytes.Add(int64(size)) > maxOutputBytes {
+	if box.outputs.Add(1) > maxOutputs || box.outputBytes.Add(int64(size)) > maxOutputBytes {
 		return &harness.SubjectError{
 			Outcome: trace.OutcomeHung, Exit: -1, Open: c.open(),
-			Message: fmt.Sprintf("the subject wrote %d messages without coming to rest%s", s.box.outputs.Load(), c.while()),
+			Message: fmt.Sprintf("the subject wrote %d messages without coming to rest%s", box.outputs.Load(), c.while()),
 		}
 	}
-	c.put(s.box, r)
 	return nil
+}
+
+// deliver puts an output into the inbox of its session, and gives that. Once a
+// session has been forgotten, nothing more comes into its inbox.
+func (c *conn) deliver(r arrival) (*inbox, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s, ok := c.sessions[r.Session]
+	if !ok {
+		return nil, stray(r, c.unasked)
+	}
+	c.put(s.box, r)
+	return s.box, nil
 }
 
 // stray judges an output of a session that is not open. A loop that was given
@@ -485,6 +495,17 @@ func (b *inbox) put(r arrival) {
 	b.mu.Unlock()
 }
 
+// empty makes the inbox one into which nothing has come.
+func (b *inbox) empty() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	clear(b.arrived)
+	clear(b.batch)
+	b.arrived, b.batch, b.read = b.arrived[:0], b.batch[:0], 0
+	b.outputs.Store(0)
+	b.outputBytes.Store(0)
+}
+
 func (b *inbox) wake() {
 	select {
 	case b.ready <- struct{}{}:
@@ -516,6 +537,7 @@ func (c *conn) next(ctx context.Context, b *inbox, limit time.Duration) (arrival
 	if r, ok := b.take(); ok {
 		return r, nil
 	}
+	c.send.flush() // what was asked for before somebody waits is written in one piece
 	start := time.Since(c.began)
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

@@ -71,7 +71,6 @@ type Request struct {
 	Edition string          `json:"edition,omitempty"`
 	Config  *trace.Config   `json:"config,omitzero"`
 	Script  *harness.Script `json:"script,omitzero"`
-	opening *opening        // the same, written before
 
 	// user
 	Name string           `json:"name,omitempty"`
@@ -90,6 +89,9 @@ type Request struct {
 
 	// progress
 	Act *Act `json:"act,omitzero"`
+
+	// members, if not nil, are all others but Type, ID and Session, written before.
+	members []byte
 }
 
 // Reply is a message from a subject: a reply, or an output, whose members are

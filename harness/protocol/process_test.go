@@ -249,15 +249,17 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-func TestDeathBetweenActions(t *testing.T) {
+// TestDeathOverAnotherCase: the case that is under way meanwhile is not to blame,
+// whether it had asked for something by then or not.
+func TestDeathOverAnotherCase(t *testing.T) {
 	p := fake(t, "ok", protocol.Options{})
 	s, other := open(t, p), open(t, p)
-	if _, err := do(other, prompt("die")); err == nil {
-		t.Fatal("no error")
-	}
-	_, err := do(s, prompt("go"))
+	_, err := do(other, prompt("die"))
 	if e, ok := errors.AsType[*harness.SubjectError](err); !ok || e.Exit != 3 {
-		t.Errorf("%v", err)
+		t.Fatal(err)
+	}
+	if _, err := do(s, prompt("go")); err != harness.ErrElsewhere {
+		t.Error(err)
 	}
 }
 
@@ -399,6 +401,16 @@ func TestTextsThatOthersSplitAt(t *testing.T) {
 	}
 }
 
+// play hands over a case at once and waits for its end.
+func play(t *testing.T, p *protocol.Process, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) error {
+	t.Helper()
+	playing, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, expect)
+	if err == nil {
+		_, err = playing.Read(out)
+	}
+	return err
+}
+
 func TestBothSidesWriteMuch(t *testing.T) {
 	p := fake(t, "lax", protocol.Options{})
 	text := "many20 " // the texts make it 40 MiB in all each way, far more than the pipes hold
@@ -411,7 +423,7 @@ func TestBothSidesWriteMuch(t *testing.T) {
 		waiting = append(waiting, "model/"+strconv.Itoa(i))
 		expect = append(expect, slices.Clone(waiting))
 	}
-	if _, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, expect, func(*trace.Entry) {}); err != nil {
+	if err := play(t, p, actions, expect, func(*trace.Entry) {}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -421,8 +433,7 @@ func TestBothSidesWriteMuch(t *testing.T) {
 func TestOnlyTheCaseThatHangsIsToBlame(t *testing.T) {
 	p := fake(t, "ok", protocol.Options{TimeoutScale: 0.1})
 	play := func(text string) error {
-		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, []*harness.Action{prompt(text)}, [][]string{{"model/0"}}, func(*trace.Entry) {})
-		return err
+		return play(t, p, []*harness.Action{prompt(text)}, [][]string{{"model/0"}}, func(*trace.Entry) {})
 	}
 	if err := play("go"); err != nil {
 		t.Fatal(err)
@@ -430,7 +441,7 @@ func TestOnlyTheCaseThatHangsIsToBlame(t *testing.T) {
 	hung := make(chan error)
 	go func() { hung <- play("hang") }()
 	time.Sleep(50 * time.Millisecond) // it has been written by then
-	if err := play("go"); err != harness.ErrMispredicted {
+	if err := play("go"); err != harness.ErrElsewhere {
 		t.Errorf("the case behind it ends with %v", err)
 	}
 	fault, ok := errors.AsType[*harness.SubjectError](<-hung)
@@ -444,7 +455,7 @@ func TestPlay(t *testing.T) {
 	actions := []*harness.Action{prompt("go"), modelDone("model/0")}
 	t.Run("as predicted", func(t *testing.T) {
 		var seen []string
-		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
+		err := play(t, p, actions, [][]string{{"model/0"}, {}}, func(e *trace.Entry) {
 			seen = append(seen, strconv.Itoa(e.Step)+" "+summary(e))
 		})
 		want := []string{"1 event 0 agent_start", "1 call model/0", "2 event 1 message_end", "2 settled prompt/0 ok"}
@@ -453,7 +464,7 @@ func TestPlay(t *testing.T) {
 		}
 	})
 	t.Run("otherwise", func(t *testing.T) {
-		_, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
+		err := play(t, p, actions, [][]string{{"model/0", "tool/c1"}, {}}, func(*trace.Entry) {})
 		if err != harness.ErrMispredicted {
 			t.Error(err)
 		}

@@ -12,6 +12,7 @@ type queue struct {
 	mu     sync.Mutex
 	filled sync.Cond
 	bytes  []byte
+	due    bool // they are to be written
 	closed bool
 }
 
@@ -21,11 +22,22 @@ func newQueue() *queue {
 	return q
 }
 
+// push adds to what is written next.
 func (q *queue) push(line []byte) {
 	q.mu.Lock()
+	defer q.mu.Unlock()
 	q.bytes = append(q.bytes, line...)
+}
+
+// flush lets what was pushed be written.
+func (q *queue) flush() {
+	q.mu.Lock()
+	due := len(q.bytes) > 0
+	q.due = q.due || due
 	q.mu.Unlock()
-	q.filled.Signal()
+	if due {
+		q.filled.Signal()
+	}
 }
 
 func (q *queue) close() {
@@ -42,10 +54,10 @@ func (q *queue) run(out io.WriteCloser) {
 	var chunk []byte
 	for {
 		q.mu.Lock()
-		for len(q.bytes) == 0 && !q.closed {
+		for !q.due && !q.closed {
 			q.filled.Wait()
 		}
-		chunk, q.bytes = q.bytes, chunk[:0]
+		chunk, q.bytes, q.due = q.bytes, chunk[:0], false
 		q.mu.Unlock()
 		if len(chunk) == 0 {
 			return

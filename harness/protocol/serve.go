@@ -66,6 +66,7 @@ type server struct {
 	in       *LineReader
 	out      *bufio.Writer
 	sessions map[string]*served
+	session  string // of the message before
 	ended    bool
 	broken   error // writing is no longer possible
 }
@@ -87,6 +88,10 @@ func (s *server) answer(line Line) {
 	if err != nil {
 		s.refuse(r.ID, CodeMalformed, err.Error())
 		return
+	}
+	if r.Session != s.session {
+		s.flush() // should this case be the end, the one before is not to blame
+		s.session = r.Session
 	}
 	switch r.Type {
 	case TypeHello:

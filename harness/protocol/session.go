@@ -34,11 +34,15 @@ var (
 
 // Open begins a case. It starts the subject if it does not run.
 func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Session, error) {
+	script, err := scriptOf(&harness.Prepared{Scenario: sc})
+	if err != nil {
+		return nil, err
+	}
 	s, err := p.session(ctx)
 	if err != nil {
 		return nil, err
 	}
-	open := s.openRequest(&harness.Prepared{Scenario: sc})
+	open := asked{&Request{Type: TypeOpen, Session: s.name, members: script.opening}, s.opening()}
 	if _, err = s.ask(open); err == nil {
 		err = s.opened(open.what)
 	}
@@ -51,34 +55,35 @@ func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 
 // session makes a session of which the subject has not been told yet.
 func (p *Process) session(ctx context.Context) (*session, error) {
+	s := &session{box: newInbox(), called: map[string]struct{}{}}
+	return s, p.begin(ctx, s)
+}
+
+// begin makes a session that is new, or that was forgotten, one of which the
+// subject has not been told yet.
+func (p *Process) begin(ctx context.Context, s *session) error {
 	c, err := p.running(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	p.mu.Lock()
 	quiet := p.info.Barrier == harness.BarrierNone
 	p.mu.Unlock()
-	s := &session{conn: c, box: newInbox(), ctx: ctx, quiet: quiet, called: map[string]struct{}{}}
+	clear(s.called)
+	*s = session{conn: c, box: s.box, ctx: ctx, quiet: quiet, called: s.called}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.unasked++
 	s.name = "s" + strconv.Itoa(c.unasked)
 	c.sessions[s.name] = s
-	return s, nil
+	return nil
 }
 
-func (s *session) openRequest(sc *harness.Prepared) asked {
-	open, ok := sc.Made.(*opening)
-	if !ok {
-		open = newOpening(sc.Scenario)
-		sc.Made = open
-	}
-	return asked{&Request{Type: TypeOpen, Session: s.name, opening: open}, subject{what: "open of ", of: s.name}}
-}
+func (s *session) opening() subject { return subject{what: "open of ", of: s.name} }
 
 // opened waits until the subject has answered that request to open the session.
 func (s *session) opened(what subject) error {
-	r, err := s.conn.reply(s.ctx, s.box, s.conn.opts.scaled(replyLimit))
+	r, err := s.reply(s.ctx, s.conn.opts.scaled(replyLimit))
 	if err != nil {
 		return err
 	}
@@ -122,16 +127,31 @@ func (s *session) Do(a *harness.Action) error {
 		return err
 	}
 	s.last = a.Label
-	_, err = s.ask(asked{m, s.describe(a)})
+	_, err = s.ask(asked{&m, s.describe(a)})
 	return err
 }
 
 func (s *session) ask(messages ...asked) (int64, error) {
 	id, err := s.conn.ask(s.box, messages...)
 	if err == errOver {
-		return 0, s.conn.reason()
+		return 0, s.elsewhere(s.conn.reason())
 	}
 	return id, err
+}
+
+// reply waits for the reply to a request that has no outputs before it.
+func (s *session) reply(ctx context.Context, limit time.Duration) (arrival, error) {
+	r, err := s.conn.reply(ctx, s.box, limit)
+	return r, s.elsewhere(err)
+}
+
+// elsewhere is the error, unless the conversation is over for which somebody else
+// is to blame: the one that asked what was not answered first.
+func (s *session) elsewhere(err error) error {
+	if err != nil && s.conn.over() && s.conn.awaitsAnother(s.box) {
+		return harness.ErrElsewhere
+	}
+	return err
 }
 
 func (s *session) describe(a *harness.Action) subject {
@@ -139,23 +159,26 @@ func (s *session) describe(a *harness.Action) subject {
 }
 
 func (s *session) syncRequest() asked {
-	what := subject{what: "the barrier at the start", session: s.name}
-	if s.last != "" {
-		what.what, what.of = "the barrier after ", s.last
-	}
-	return asked{&Request{Type: TypeSync, Session: s.name}, what}
+	return asked{&Request{Type: TypeSync, Session: s.name}, s.barrier()}
 }
 
-func (s *session) request(a *harness.Action) (*Request, error) {
+func (s *session) barrier() subject {
+	if s.last == "" {
+		return subject{what: "the barrier at the start", session: s.name}
+	}
+	return subject{what: "the barrier after ", of: s.last, session: s.name}
+}
+
+func (s *session) request(a *harness.Action) (Request, error) {
 	switch a.Kind {
 	case harness.ActionUser:
-		return &Request{Type: TypeUser, Session: s.name, Name: a.Name, Kind: a.User, Answer: a.Answer}, nil
+		return Request{Type: TypeUser, Session: s.name, Name: a.Name, Kind: a.User, Answer: a.Answer}, nil
 	case harness.ActionAnswer:
-		return &Request{Type: TypeAnswer, Session: s.name, Call: a.Name, Answer: a.Answer}, nil
+		return Request{Type: TypeAnswer, Session: s.name, Call: a.Name, Answer: a.Answer}, nil
 	case harness.ActionClock:
-		return &Request{Type: TypeClock, Session: s.name, AdvanceMs: a.Advance.Milliseconds()}, nil
+		return Request{Type: TypeClock, Session: s.name, AdvanceMs: a.Advance.Milliseconds()}, nil
 	}
-	return nil, fmt.Errorf("action %s has the unknown kind %q", a.Label, a.Kind)
+	return Request{}, fmt.Errorf("action %s has the unknown kind %q", a.Label, a.Kind)
 }
 
 // Settle asks for a barrier and passes on everything that comes before it.
@@ -173,60 +196,95 @@ func (s *session) Settle(out func(*trace.Entry)) error {
 	return nil
 }
 
-// Play writes the whole case, with a barrier after each action, and then reads
-// the whole trace.
-func (p *Process) Play(
-	ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry),
-) (time.Duration, error) {
-	s, err := p.session(ctx)
+// Play asks for the whole case, with a barrier after each action.
+func (p *Process) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string) (harness.Playing, error) {
+	script, err := scriptOf(sc)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer s.forget()
-	if s.quiet { // nothing can be predicted
-		return 0, harness.ErrMispredicted
+	w := script.memory()
+	if err := p.begin(ctx, &w.session); err != nil {
+		return nil, err
 	}
-	messages, err := s.wholeCase(sc, actions)
-	if err != nil {
-		return 0, err
+	w.script, w.expect = script, expect
+	if err := w.askAll(actions); err != nil {
+		w.forget()
+		return nil, err
 	}
-	last, err := s.ask(messages...)
-	if err != nil {
-		return 0, err
-	}
-	err = s.readWhole(messages, last, expect, out)
-	if err != nil && s.conn.over() && !s.conn.awaits(s.box) {
-		err = harness.ErrMispredicted // it broke down over a case of somebody else, before it came to this one
-	}
-	return s.wake, err
+	return w, nil
 }
 
-// readWhole reads what the subject says to a whole case.
-func (s *session) readWhole(messages []asked, last int64, expect [][]string, out func(*trace.Entry)) error {
-	err := s.opened(messages[0].what)
-	if err == nil {
-		firstBarrier := last - int64(len(messages)) + 3 // after open and the first action
-		err = s.follows(firstBarrier, expect, out)
+// wholeCase is a case that is asked for at once.
+type wholeCase struct {
+	session
+	script   *script
+	requests []Request
+	messages []asked // that these are
+	lastID   int64   // of the last of them
+	expect   [][]string
+}
+
+// memory is that of a case that has been read, or new.
+func (s *script) memory() *wholeCase {
+	if w := s.whole; w != nil {
+		s.whole = nil
+		return w
 	}
-	// Even if it went another way: what the subject has to say must not be left unread.
-	if closing := s.closed(last, messages[len(messages)-1].what); err == nil {
-		err = closing
+	return &wholeCase{session: session{box: newInbox(), called: map[string]struct{}{}}}
+}
+
+// askAll asks for everything.
+func (w *wholeCase) askAll(actions []*harness.Action) error {
+	if w.quiet { // nothing can be predicted
+		return harness.ErrMispredicted
 	}
+	w.requests = slices.Grow(w.requests[:0], 2*len(actions)+2) // they are pointed to
+	w.messages = w.messages[:0]
+	w.add(Request{Type: TypeOpen, Session: w.name, members: w.script.opening}, w.opening())
+	for _, a := range actions {
+		m, err := w.request(a)
+		if err == nil && m.Type != TypeClock {
+			err = w.script.write(&m)
+		}
+		if err != nil {
+			return err
+		}
+		w.last = a.Label
+		w.add(m, w.describe(a))
+		w.add(Request{Type: TypeSync, Session: w.name}, w.barrier())
+	}
+	w.add(Request{Type: TypeClose, Session: w.name}, w.closing())
+	var err error
+	w.lastID, err = w.ask(w.messages...)
 	return err
 }
 
-func (s *session) wholeCase(sc *harness.Prepared, actions []*harness.Action) ([]asked, error) {
-	messages := make([]asked, 0, 2*len(actions)+2)
-	messages = append(messages, s.openRequest(sc))
-	for _, a := range actions {
-		m, err := s.request(a)
-		if err != nil {
-			return nil, err
-		}
-		s.last = a.Label
-		messages = append(messages, asked{m, s.describe(a)}, s.syncRequest())
+func (w *wholeCase) add(r Request, what subject) {
+	w.requests = append(w.requests, r)
+	w.messages = append(w.messages, asked{&w.requests[len(w.requests)-1], what})
+}
+
+// Read reads the whole trace.
+func (w *wholeCase) Read(out func(*trace.Entry)) (time.Duration, error) {
+	err := w.read(out)
+	w.forget()
+	if w.box.empty(); err == nil {
+		w.script.whole = w
 	}
-	return append(messages, s.closeRequest()), nil
+	return w.wake, err
+}
+
+func (w *wholeCase) read(out func(*trace.Entry)) error {
+	err := w.opened(w.messages[0].what)
+	if err == nil {
+		firstBarrier := w.lastID - int64(len(w.messages)) + 3 // after open and the first action
+		err = w.follows(firstBarrier, w.expect, out)
+	}
+	// Even if it went another way: what the subject has to say must not be left unread.
+	if closing := w.closed(w.lastID, w.closing()); err == nil {
+		err = closing
+	}
+	return err
 }
 
 // follows reads the trace of a schedule that has been written whole.
@@ -302,7 +360,7 @@ func (s *session) receive() (arrival, error) {
 	limit := s.conn.opts.scaled(syncLimit)
 	whole := s.conn.opts.scaled(caseLimit)
 	began := time.Now()
-	r, err := s.conn.reply(s.ctx, s.box, limit)
+	r, err := s.reply(s.ctx, limit)
 	s.spent += time.Since(began)
 	if err == nil && s.spent > whole {
 		s.conn.fail(&harness.SubjectError{
@@ -384,26 +442,26 @@ func (s *session) checkBarrier(r arrival) error {
 	return nil
 }
 
-func (s *session) closeRequest() asked {
-	return asked{&Request{Type: TypeClose, Session: s.name}, subject{what: "close of ", of: s.name}}
-}
+func (s *session) closing() subject { return subject{what: "close of ", of: s.name} }
 
 // Close drops the session. A process that has died is no error any more.
 func (s *session) Close() error {
 	defer s.forget()
-	request := s.closeRequest()
-	id, err := s.conn.ask(s.box, request)
+	id, err := s.conn.ask(s.box, asked{&Request{Type: TypeClose, Session: s.name}, s.closing()})
 	if err != nil {
 		return nil
 	}
-	return s.closed(id, request.what)
+	if err := s.closed(id, s.closing()); err != harness.ErrElsewhere {
+		return err
+	}
+	return nil
 }
 
 // closed waits until the subject has answered the request to close. Outputs, and
 // replies to what a schedule asked in vain, come first.
 func (s *session) closed(id int64, what subject) error {
 	for {
-		r, err := s.conn.reply(context.WithoutCancel(s.ctx), s.box, s.conn.opts.scaled(replyLimit))
+		r, err := s.reply(context.WithoutCancel(s.ctx), s.conn.opts.scaled(replyLimit))
 		if err != nil {
 			return err
 		}

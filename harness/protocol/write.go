@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/go-json-experiment/json"
@@ -13,16 +14,11 @@ import (
 // are put together from their few members: the writer of JSON looks at all that a
 // message could have.
 func (r *Request) append(text []byte) ([]byte, error) {
-	var members []byte
-	var err error
+	members, err := r.members, error(nil)
 	switch {
-	case r.Type == TypeSync, r.Type == TypeClose:
-	case r.Type == TypeUser:
-		members, err = membersOf(&acting{r.Name, r.Kind, r.Answer})
-	case r.Type == TypeAnswer:
-		members, err = membersOf(&answering{r.Call, r.Answer})
-	case r.opening != nil:
-		members, err = r.opening.members, r.opening.err
+	case members != nil, r.Type == TypeSync, r.Type == TypeClose:
+	case r.Type == TypeUser, r.Type == TypeAnswer:
+		members, err = r.action()
 	default:
 		members, err = json.Marshal(r, json.Deterministic(true))
 		return append(text, members...), err
@@ -31,6 +27,14 @@ func (r *Request) append(text []byte) ([]byte, error) {
 	text = strconv.AppendInt(text, r.ID, 10)
 	text = append(append(append(text, `,"session":"`...), r.Session...), '"')
 	return append(append(text, members...), '}'), err
+}
+
+// action is the members of a message about an action.
+func (r *Request) action() ([]byte, error) {
+	if r.Type == TypeUser {
+		return membersOf(&acting{r.Name, r.Kind, r.Answer})
+	}
+	return membersOf(&answering{r.Call, r.Answer})
 }
 
 type acting struct {
@@ -44,22 +48,6 @@ type answering struct {
 	Answer *trace.Answer `json:"answer,omitzero"`
 }
 
-// opening is what opens a case of one scenario, but for the session.
-type opening struct {
-	members []byte
-	err     error
-}
-
-func newOpening(sc *harness.Scenario) *opening {
-	members, err := membersOf(&struct {
-		Form    trace.Form      `json:"form"`
-		Edition string          `json:"edition"`
-		Config  *trace.Config   `json:"config"`
-		Script  *harness.Script `json:"script"`
-	}{sc.Form, string(sc.Edition), &sc.Config, harness.ScriptOf(sc)})
-	return &opening{members, err}
-}
-
 // membersOf are the members of an object that has some, each with a comma before it.
 func membersOf(object any) ([]byte, error) {
 	text, err := json.Marshal(object, json.Deterministic(true))
@@ -68,4 +56,55 @@ func membersOf(object any) ([]byte, error) {
 	}
 	text[0] = ','
 	return text[:len(text)-1], nil
+}
+
+// script is what is kept of a scenario from one case to the next: the messages
+// that come again, without what is each case's own, and memory.
+type script struct {
+	opening []byte           // members
+	actions map[acted][]byte // members
+	whole   *wholeCase       // that was read
+}
+
+// acted is what a message about an action says.
+type acted struct {
+	name   string
+	user   harness.UserKind
+	answer *trace.Answer
+}
+
+// maxActions bounds what is kept: some answers are made anew for each case.
+const maxActions = 1000
+
+// scriptOf is what is kept of the scenario.
+func scriptOf(sc *harness.Prepared) (*script, error) {
+	if made, ok := sc.Made.(*script); ok {
+		return made, nil
+	}
+	opening, err := membersOf(&struct {
+		Form    trace.Form      `json:"form"`
+		Edition string          `json:"edition"`
+		Config  *trace.Config   `json:"config"`
+		Script  *harness.Script `json:"script"`
+	}{sc.Scenario.Form, string(sc.Scenario.Edition), &sc.Scenario.Config, harness.ScriptOf(sc.Scenario)})
+	made := &script{opening: opening, actions: map[acted][]byte{}}
+	sc.Made = made
+	return made, err
+}
+
+// write gives a message about an action its members.
+func (s *script) write(r *Request) (err error) {
+	about := acted{cmp.Or(r.Name, r.Call), r.Kind, r.Answer}
+	known, ok := s.actions[about]
+	if !ok {
+		if known, err = r.action(); err != nil {
+			return err
+		}
+		if len(s.actions) == maxActions {
+			clear(s.actions)
+		}
+		s.actions[about] = known
+	}
+	r.members = known
+	return nil
 }

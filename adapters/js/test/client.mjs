@@ -18,6 +18,12 @@ export class Client {
 		this.exited.then((code) => this.#replies.forEach(({ reject }) => reject(new Error(`exit ${code}: ${this.stderr}`))));
 	}
 
+	/** Reads nothing for so many milliseconds. */
+	pause(ms) {
+		this.#process.stdout.pause();
+		setTimeout(() => this.#process.stdout.resume(), ms);
+	}
+
 	/** Sends a message and waits for its reply. */
 	send(message) {
 		const id = ++this.#id;

@@ -29,6 +29,15 @@ test("lines are cut at LF, a CR before it goes, and what is no object is an erro
 	assert.deepEqual(lines.push(Buffer.from("{}\n")), [{}]);
 });
 
+test("a bad line among good ones costs no other, and is told by its number", () => {
+	const lines = new Lines();
+	const [first, error, last] = lines.push(Buffer.from('{"a":1}\nhello\n{"b":2}\n{"c"'));
+	assert.deepEqual([first, last], [{ a: 1 }, { b: 2 }]);
+	assert.match(error.message, /^line 2: /);
+	assert.deepEqual(lines.push(Buffer.from(':"ü"}\n{}\n')), [{ c: "ü" }, {}]);
+	assert.match(lines.push(Buffer.from("[]\n"))[0].message, /^line 6: /);
+});
+
 test("a line that is too long is refused and not kept", () => {
 	const lines = new Lines();
 	const chunk = Buffer.alloc(1024 * 1024, "x");
@@ -211,6 +220,19 @@ test("what the loop prints goes to standard error, and bye ends the process", as
 	client.raw("not json\n");
 	assert.equal((await client.send({ type: "bye" })).type, "ok");
 	assert.equal(await client.exited, 0);
+});
+
+test("a reader that is slow loses nothing", async () => {
+	const slow = new Client(toy);
+	await slow.hello();
+	const session = await slow.open({});
+	slow.pause(200); // the pipe fills up long before
+	await session.user("prompt/0", prompt("ü".repeat(1 << 20)));
+	const [start] = session.outputs.filter((output) => output.event?.type === "agent_start");
+	assert.ok(start);
+	assert.ok(slow.stdout.length > 1 << 20);
+	slow.end();
+	assert.equal(await slow.exited, 0);
 });
 
 test("the end of input ends the process", async () => {

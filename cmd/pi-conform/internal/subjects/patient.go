@@ -27,16 +27,30 @@ func (p *patient) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	switch {
 	case err == nil:
 		return &patientSession{session, p}, nil
-	case ctx.Err() != nil, isStart(err):
+	case ctx.Err() != nil, isStart(err), errors.Is(err, harness.ErrElsewhere):
 		return nil, err
 	}
 	return failedSession{p.endCase(err)}, nil
 }
 
-// Play does a whole case at once.
-func (p *patient) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string, out func(*trace.Entry)) (time.Duration, error) {
-	wake, err := p.Process.Play(ctx, sc, actions, expect, out)
-	return wake, p.endCase(err)
+// Play hands over a whole case at once.
+func (p *patient) Play(ctx context.Context, sc *harness.Prepared, actions []*harness.Action, expect [][]string) (harness.Playing, error) {
+	playing, err := p.Process.Play(ctx, sc, actions, expect)
+	if err != nil {
+		return nil, p.endCase(err)
+	}
+	return patientPlaying{playing, p}, nil
+}
+
+type patientPlaying struct {
+	harness.Playing
+	subject *patient
+}
+
+// Read waits for the end of the case.
+func (w patientPlaying) Read(out func(*trace.Entry)) (time.Duration, error) {
+	wake, err := w.Playing.Read(out)
+	return wake, w.subject.endCase(err)
 }
 
 // endCase is the error as one that ends the case alone. What the subject wrote
@@ -72,7 +86,7 @@ func beginsDump(line string) bool {
 
 // asCrash is the error as one that ends the case alone.
 func asCrash(err error) error {
-	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, context.Canceled) {
+	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, harness.ErrElsewhere) || errors.Is(err, context.Canceled) {
 		return err
 	}
 	if _, ok := errors.AsType[*harness.SubjectError](err); ok {
