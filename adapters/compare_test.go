@@ -226,8 +226,10 @@ func playAhead(d, oracle harness.Driver, sc *harness.Scenario, from, to int, che
 	}
 	begun := from
 	for seed := from; seed < to; seed++ {
-		for few := begun-seed <= ahead/2; few && begun < min(to, seed+ahead); begun++ {
-			runners[begun%ahead].Begin(context.Background(), sc, harness.NewRandom(uint64(begun)))
+		if begun-seed <= ahead/2 {
+			for ; begun < min(to, seed+ahead); begun++ {
+				runners[begun%ahead].Begin(context.Background(), sc, harness.NewRandom(uint64(begun)))
+			}
 		}
 		check(runners[seed%ahead].Finish())
 	}
