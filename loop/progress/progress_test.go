@@ -3,6 +3,7 @@ package progress_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -294,5 +295,62 @@ func TestPlugEqualIDs(t *testing.T) {
 		if len(tokens) != 2 || r.Probe().Executions != 0 {
 			t.Errorf("%s: %d executions have reported, %+v", mode, len(tokens), r.Probe())
 		}
+	}
+}
+
+// TestPlugEqualIDsEndAsTheyAre holds that of two calls with one id each ends with its
+// own result, when one is refused, and when the second returns first.
+func TestPlugEqualIDsEndAsTheyAre(t *testing.T) {
+	type ended struct {
+		token  uint64
+		result string
+	}
+	for _, c := range []struct {
+		name    string
+		refused string // arguments of the call that is
+		want    []ended
+	}{
+		{"the second is refused", "2", []ended{{2, "no"}, {1, "done 1"}}},
+		{"the first is refused", "1", []ended{{1, "no"}, {2, "done 2"}}},
+		{"the second returns first", "", []ended{{2, "done 2"}, {1, "done 1"}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := registry(t, progress.Options{})
+			var got []ended
+			r.ObserveResults(func(id progress.Identity, o progress.Outcome) error {
+				got = append(got, ended{id.Token, o.Result.Content.PlainText()})
+				return nil
+			})
+			plug := progress.NewPlug(r, "a", nil)
+			second := make(chan struct{})
+			tool := plug.Wrap(&loop.Tool{Name: "t", Execute: func(_ context.Context, call loop.Execution, _ func(*trace.Result)) (*trace.Result, error) {
+				if c.refused == "" && string(call.Args) == "1" {
+					<-second
+				}
+				return &trace.Result{Content: trace.TextContent("done " + string(call.Args))}, nil
+			}})
+			agent := loop.NewAgent(loop.Options{
+				Stream: playing(scriptedmodel.Turn{Calls: []scriptedmodel.Call{
+					{ID: "c1", Name: "t", Args: trace.Value("1")}, {ID: "c1", Name: "t", Args: trace.Value("2")},
+				}}, scriptedmodel.Turn{Text: "ok"}),
+				Tools: []*loop.Tool{tool}, ToolExecution: loop.Parallel,
+				Hooks: loop.Hooks{BeforeToolCall: func(_ context.Context, call loop.BeforeToolCallContext) (*loop.BeforeToolCallResult, error) {
+					return &loop.BeforeToolCallResult{Block: string(call.Args) == c.refused, Reason: "no"}, nil
+				}},
+			})
+			agent.Subscribe(plug.Listen)
+			agent.Subscribe(func(_ context.Context, ev *trace.Event) error {
+				if ev.Type == trace.ToolExecutionEnd && ev.Result.Content.PlainText() == "done 2" && c.refused == "" {
+					close(second)
+				}
+				return nil
+			})
+			if err := agent.PromptText("go"); err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("%v, want %v", got, c.want)
+			}
+		})
 	}
 }
