@@ -4,16 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/exit"
+	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/pick"
 	"github.com/pi-conform/pi-conform/cmd/pi-conform/internal/subjects"
 	"github.com/pi-conform/pi-conform/conformance"
 	"github.com/pi-conform/pi-conform/conformance/progress"
 	"github.com/pi-conform/pi-conform/conformance/progress/suite"
 	"github.com/pi-conform/pi-conform/conformance/report"
+	loopsuite "github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
+	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -25,19 +29,78 @@ const (
 	channelSeeds, channelFailures = 40, 3
 )
 
-// wantsChannel reports whether the flags leave the channel of progress to be
-// judged: it belongs to no case, and to the first shard.
-func (f *runFlags) wantsChannel() bool {
-	return f.run == nil && f.rules == nil && f.rerun == "" && f.part.Index <= 1
+// chosen is what a run is to judge.
+type chosen struct {
+	cases []*harness.CaseFile
+	rules []string // patterns
+	// channel are the rules for the channel of progress; nil leaves it out.
+	channel []progress.Rule
+}
+
+// choose finds out what the flags choose. The channel of progress goes by the name
+// of a case, and belongs to the first shard.
+func (f *runFlags) choose() (*chosen, error) {
+	cases, err := loopsuite.Cases()
+	if err != nil {
+		return nil, err
+	}
+	self := func(name string) string { return name }
+	names, err := pick.Filter("case", append(caseNames(cases), channelCase), self, f.run, f.skip)
+	if err != nil {
+		return nil, exit.With(exit.Usage, err)
+	}
+	c := &chosen{cases: slices.DeleteFunc(cases, func(c *harness.CaseFile) bool { return !slices.Contains(names, c.Name) })}
+	if slices.Contains(names, channelCase) && f.part.Index <= 1 {
+		c.channel = progress.Rules()
+	}
+	if err := c.chooseRules(f.rules); err != nil {
+		return nil, err
+	}
+	if len(c.cases) == 0 && c.channel == nil && f.part.Count == 0 {
+		return nil, exit.Usagef("no case is left that the chosen rules are about")
+	}
+	return c, nil
+}
+
+// chooseRules leaves out the cases, or the channel, if no rule for them is chosen.
+func (c *chosen) chooseRules(patterns []string) error {
+	if len(patterns) == 0 {
+		return nil
+	}
+	var channel []progress.Rule
+	for _, pattern := range patterns {
+		ofChannel := progressRules([]string{pattern})
+		channel = append(channel, ofChannel...)
+		if _, err := conformance.Select(pattern); err == nil {
+			c.rules = append(c.rules, pattern)
+		} else if len(ofChannel) == 0 {
+			return exit.With(exit.Usage, err)
+		}
+	}
+	if len(c.rules) == 0 {
+		c.cases = nil
+	}
+	if c.channel != nil {
+		c.channel = channel
+	}
+	return nil
+}
+
+// loopRules are the rules to judge the cases by.
+func (c *chosen) loopRules(level string, e edition.Edition) ([]conformance.Rule, error) {
+	if len(c.cases) == 0 {
+		return nil, nil
+	}
+	return chosenRules(c.rules, level, e)
 }
 
 // judgeChannel runs the subject's channel of progress, if it has one, and adds
 // what came of it to the report.
-func judgeChannel(ctx context.Context, f *runFlags, s *subjects.Subject, rep *report.Report) {
-	if s.Channel == nil || !f.wantsChannel() || ctx.Err() != nil {
+func judgeChannel(ctx context.Context, f *runFlags, rules []progress.Rule, s *subjects.Subject, rep *report.Report) {
+	if s.Channel == nil || rules == nil || ctx.Err() != nil {
 		return
 	}
-	c := newChannelReport(s)
+	c := newChannelReport(s, rules)
 	for n := range channelSeeds {
 		if len(c.unclear) == channelFailures || ctx.Err() != nil {
 			rep.Partial = true
@@ -64,9 +127,9 @@ type channelReport struct {
 	schedules int
 }
 
-func newChannelReport(s *subjects.Subject) *channelReport {
+func newChannelReport(s *subjects.Subject, rules []progress.Rule) *channelReport {
 	c := &channelReport{subject: s}
-	for _, r := range progress.Rules() {
+	for _, r := range rules {
 		rule := report.Rule{ID: r.ID, Level: r.Level, Status: conformance.StatusNotExercised}
 		if reason := s.Channel.Lacks[r.ID]; reason != "" {
 			rule.Status, rule.Reason = conformance.StatusNotApplicable, reason
@@ -156,7 +219,7 @@ func (p *program) replayChannel(ctx context.Context, f *replayFlags, seed uint64
 			return err
 		}
 	}
-	c := newChannelReport(s)
+	c := newChannelReport(s, progress.Rules())
 	v := progress.Check(record, c.chosen)
 	seen := map[string]bool{}
 	for i := range v.Findings {

@@ -33,6 +33,7 @@ func TestChannel(t *testing.T) {
 	if err := os.WriteFile(known, []byte("- match: progress\n  rule: PROG-9\n  reason: views are read leniently\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	report := filepath.Join(t.TempDir(), "report.json")
 	for _, c := range []struct {
 		args []string
 		code exit.Code
@@ -43,6 +44,12 @@ func TestChannel(t *testing.T) {
 		{[]string{"run", "--", node, example, "forgets-failures"}, exit.Broken, []string{"BRIDGE-5 MUST"}},
 		{[]string{"run", "-q", "--baseline", known, "--", node, example, "lenient"}, exit.OK, []string{"as expected"}},
 		{[]string{"run", "-q", "--baseline", known, "--", node, example}, exit.Stale, []string{"did not happen"}},
+		{[]string{"run", "-v", "--rule", "PROG-4", "--", node, example, "late"}, exit.Broken, []string{"PROG-4 MUST", "rules: 0 passed · 1 failed · 0 not exercised"}},
+		{[]string{"run", "--rule", "PROG-7", "--run", "progress", "--json", report, "--", node, example, "late"}, exit.OK, []string{"conforms"}},
+		{[]string{"run", "--rule", "PROG-4", "--skip", "progress", "--", node, example}, exit.Usage, []string{"no case is left"}},
+		{[]string{"run", "--rule", "PROG-4"}, exit.Usage, []string{"has declared no channel of progress"}},
+		{[]string{"run", "--rule", "PROG-44"}, exit.Usage, []string{"no rule matches"}},
+		{[]string{"run", "--rerun-failed", report, "--", node, example}, exit.Nothing, []string{"nothing is left to run"}},
 		{[]string{"replay", "progress@1", "--", node, example, "late"}, exit.Broken, []string{"PROG-4", `"kind":"returned"`}},
 		{[]string{"replay", "progress@1", "--", node, example}, exit.OK, []string{"no rule is broken"}},
 		{[]string{"replay", "progress@1"}, exit.Usage, []string{"no channel of progress"}},

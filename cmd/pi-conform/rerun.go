@@ -26,21 +26,25 @@ func readReport(file string) (*report.Report, error) {
 	return rep, nil
 }
 
-// again keeps of the cases those that failed in an earlier run, and runs them by
-// the same schedules unless others are asked for.
-func (f *runFlags) again(cases []*harness.CaseFile, flags *pflag.FlagSet) ([]*harness.CaseFile, error) {
+// again keeps of what was chosen the cases that failed in an earlier run, and runs
+// them by the same schedules unless others are asked for.
+func (f *runFlags) again(c *chosen, flags *pflag.FlagSet) error {
 	if f.rerun == "" {
-		return cases, nil
+		return nil
 	}
 	rep, err := readReport(f.rerun)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	cases = slices.DeleteFunc(cases, func(c *harness.CaseFile) bool {
-		return !slices.ContainsFunc(rep.Results, func(r report.Result) bool { return r.Case == c.Name && r.Status.Bad() })
-	})
-	if len(cases) == 0 {
-		return nil, exit.With(exit.Nothing, fmt.Errorf("%s: no case of this suite failed there: nothing is left to run", f.rerun))
+	failed := func(name string) bool {
+		return slices.ContainsFunc(rep.Results, func(r report.Result) bool { return r.Case == name && r.Status.Bad() })
+	}
+	c.cases = slices.DeleteFunc(c.cases, func(c *harness.CaseFile) bool { return !failed(c.Name) })
+	if !failed(channelCase) {
+		c.channel = nil
+	}
+	if len(c.cases) == 0 && c.channel == nil {
+		return exit.With(exit.Nothing, fmt.Errorf("%s: no case of this suite failed there: nothing is left to run", f.rerun))
 	}
 	if !flags.Changed("schedules") {
 		f.schedules = rep.Plan.Schedules
@@ -51,5 +55,5 @@ func (f *runFlags) again(cases []*harness.CaseFile, flags *pflag.FlagSet) ([]*ha
 	if !flags.Changed("edition") {
 		f.edition = rep.Edition
 	}
-	return cases, nil
+	return nil
 }

@@ -53,7 +53,7 @@ func (p *program) runCommand() *cobra.Command {
 		Short: "run the suite against a subject and judge it",
 		Long: `Runs every case of the suite against a subject, by the schedule of the case and by drawn ones,
 and judges what was recorded. Only a broken MUST rule makes the subject fail. A channel of progress
-that the subject declares is judged besides, unless cases or rules are chosen.`,
+that the subject declares is judged besides, as the case «progress».`,
 		Example: `  pi-conform run                             the reference loop
   pi-conform run mutant:late-update-accepted a loop with a defect
   pi-conform run pi@0.84.3 --run 'par/*'     some cases, on the npm loop
@@ -141,31 +141,27 @@ func (p *program) runSuite(cmd *cobra.Command, f *runFlags, names, command []str
 	if err != nil {
 		return err
 	}
-	cases, err := chosenCases(f.run, f.skip)
+	what, err := f.choose() // before a process is started
 	if err != nil {
 		return err
 	}
-	if cases, err = f.again(cases, cmd.Flags()); err != nil {
+	if err := f.again(what, cmd.Flags()); err != nil {
 		return err
-	}
-	if _, err := conformance.Select(f.rules...); err != nil { // before a process is started
-		return exit.With(exit.Usage, err)
 	}
 	subject, err := p.open(ctx, &f.subjectFlags, names, command)
 	if err != nil {
 		return err
 	}
 	defer subject.Close()
-	rules, err := chosenRules(f.rules, f.level, subject.Edition)
-	if err != nil {
-		return err
+	if len(what.cases) == 0 && what.channel != nil && subject.Channel == nil {
+		return exit.Usagef("the subject has declared no channel of progress, and nothing else is chosen")
 	}
 	began := time.Now()
 	events, err := openEvents(f.events)
 	if err != nil {
 		return err
 	}
-	rep, err := p.judge(ctx, f, subject, cases, rules, events)
+	rep, err := p.judge(ctx, f, subject, what, events)
 	if err != nil {
 		return err
 	}
@@ -180,8 +176,15 @@ func (p *program) runSuite(cmd *cobra.Command, f *runFlags, names, command []str
 }
 
 // judge runs the cases.
-func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, cases []*harness.CaseFile, rules []conformance.Rule, events *eventLog) (*report.Report, error) {
-	cases, skipped, notes := fitting(cases, s)
+func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, what *chosen, events *eventLog) (*report.Report, error) {
+	rules, err := what.loopRules(f.level, s.Edition)
+	if err != nil {
+		return nil, err
+	}
+	cases, skipped, notes := fitting(what.cases, s)
+	if len(cases) == 0 && s.Channel != nil && s.Reducer == nil {
+		rules = []conformance.Rule{} // the subject is no loop
+	}
 	events.start(len(cases))
 	o := suite.Options{
 		Tool: tool(), Edition: s.Edition, Rules: rules, Schedules: f.schedules, Seed: f.seed, Shard: f.part, Skipped: skipped,
@@ -203,7 +206,7 @@ func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, c
 	}
 	rep.Notes = append(rep.Notes, slices.Concat(notes, olderThanEdition(s), equivalent(s))...)
 	labelLeaks(ctx, s, cases, rules, rep)
-	judgeChannel(ctx, f, s, rep)
+	judgeChannel(ctx, f, what.channel, s, rep)
 	if f.repeat == 0 || ctx.Err() != nil {
 		return rep, nil
 	}
