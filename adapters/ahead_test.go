@@ -69,8 +69,8 @@ var session = regexp.MustCompile(` \(s\d+\)`)
 func explored(t *testing.T, d harness.Driver, jobs int) []string {
 	t.Helper()
 	result, err := fuzz.Explore(t.Context(), d, fuzz.Options{
-		Runs: 100, Seed: 1, Jobs: jobs, Oracle: reference.New(), ShrinkRuns: 20,
-		Policy: harness.PolicySpec{Kind: harness.PolicyRandom},
+		Runs: 160, Seed: 1, Jobs: jobs, Oracle: reference.New(), ShrinkRuns: 20,
+		Policy: harness.PolicySpec{Kind: harness.PolicyAuto},
 	})
 	if err != nil {
 		t.Fatal(err)

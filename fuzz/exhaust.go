@@ -185,27 +185,37 @@ func (x *explorer) goThrough(ctx context.Context, t *tally, jobs int) {
 
 // part goes through one part of the schedules.
 func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness.Exhaustive, p *pool, t *tally) {
-	for part.Next() {
+	under := window{ahead: x.court.ahead()}
+	for under.failed == nil && part.Next() {
 		if !t.begin() || ctx.Err() != nil {
-			t.stop(nil)
-			p.stop()
-			return
+			under.failed = errOver
+			break
 		}
 		x.runs.Add(1)
-		out, err := x.run(ctx, sc, part)
-		if err == nil {
-			t.note(&out, part)
-		}
-		if err != nil || !out.ran {
-			t.stop(err)
-			p.stop()
-			return
-		}
+		finish := x.begin(ctx, sc, part)
+		choices, strayed := part.Choices(), part.Strayed()
+		under.add(func() error {
+			out, err := finish()
+			if err == nil && !out.ran {
+				err = errOver
+			}
+			if err == nil {
+				t.note(&out, choices, strayed)
+			}
+			return err
+		})
 		if p.hungry() {
 			p.give(part.Split())
 		}
 	}
+	if err := under.close(); err != nil {
+		t.stop(err)
+		p.stop()
+	}
 }
+
+// errOver says that no further schedule is to be run.
+var errOver = errors.New("the exploration is over")
 
 // begin counts a schedule; false if it is one too many.
 func (t *tally) begin() bool {
@@ -222,20 +232,20 @@ func (t *tally) stop(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.over = true
-	if t.err == nil {
+	if t.err == nil && err != errOver {
 		t.err = err
 	}
 }
 
 // note takes in a run; of each kind of outcome the schedule that comes first
 // stays.
-func (t *tally) note(out *outcome, part *harness.Exhaustive) {
-	if out.ran && part.Strayed() {
+func (t *tally) note(out *outcome, choices []int, strayed bool) {
+	if strayed {
 		out.wrong = &wrong{kind: NotDeterministic, message: "after the same actions the subject waited for other callbacks than before"}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if out.ran && len(t.shapes) < exhaustLimit {
+	if len(t.shapes) < exhaustLimit {
 		t.shapes[out.look.shape] = struct{}{}
 	}
 	if out.wrong != nil {
@@ -244,13 +254,13 @@ func (t *tally) note(out *outcome, part *harness.Exhaustive) {
 	kind := kindOf(out)
 	i := slices.IndexFunc(t.first, func(f firstOutcome) bool { return kindOf(&f.outcome) == kind })
 	if i < 0 {
-		t.first = append(t.first, firstOutcome{*out, part.Choices()})
+		t.first = append(t.first, firstOutcome{*out, choices})
 		return
 	}
 	t.first[i].count++
-	if kind != "" && slices.Compare(part.Choices(), t.first[i].choices) < 0 {
+	if kind != "" && slices.Compare(choices, t.first[i].choices) < 0 {
 		out.count = t.first[i].count
-		t.first[i] = firstOutcome{*out, part.Choices()}
+		t.first[i] = firstOutcome{*out, choices}
 	}
 }
 

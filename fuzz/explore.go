@@ -376,32 +376,23 @@ func (x *explorer) each(n int, do func(i int) error) error {
 }
 
 // eachAhead calls begin for 0 to n-1, and later what that gave, until one fails:
-// several at a time, and each worker has so many begun. What was begun is finished
-// in any case.
+// several at a time, and each worker has so many begun.
 func (x *explorer) eachAhead(n, ahead int, begin func(i int) (finish func() error)) error {
 	var next atomic.Int64
 	work := func() error {
-		var failed error
-		begun := make([]func() error, 0, ahead)
-		for {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if begun = append(begun, begin(i)); len(begun) == ahead {
-					break
-				}
+		under := window{ahead: ahead}
+		for under.failed == nil {
+			i := int(next.Add(1)) - 1
+			if i >= n {
+				break
 			}
-			if len(begun) == 0 {
-				return failed
-			}
-			// The other half is under way meanwhile.
-			half := (len(begun) + 1) / 2
-			for _, finish := range begun[:half] {
-				if err := finish(); err != nil && failed == nil {
-					failed = err
-					next.Store(int64(n))
-				}
-			}
-			begun = slices.Delete(begun, 0, half)
+			under.add(begin(i))
 		}
+		if err := under.close(); err != nil {
+			next.Store(int64(n))
+			return err
+		}
+		return nil
 	}
 	if x.o.Jobs == 1 {
 		return work()
@@ -411,6 +402,36 @@ func (x *explorer) eachAhead(n, ahead int, begin func(i int) (finish func() erro
 		group.Go(work)
 	}
 	return group.Wait()
+}
+
+// window is what one worker has begun. What was begun is finished in any case.
+type window struct {
+	ahead  int
+	begun  []func() error
+	failed error // the first error
+}
+
+// add begins one more, and finishes half of them if that are enough: the other half
+// is under way meanwhile.
+func (w *window) add(finish func() error) {
+	if w.begun = append(w.begun, finish); len(w.begun) >= w.ahead {
+		w.finish((len(w.begun) + 1) / 2)
+	}
+}
+
+func (w *window) finish(n int) {
+	for _, finish := range w.begun[:n] {
+		if err := finish(); err != nil && w.failed == nil {
+			w.failed = err
+		}
+	}
+	w.begun = slices.Delete(w.begun, 0, n)
+}
+
+// close finishes what is left, and gives the first error of all.
+func (w *window) close() error {
+	w.finish(len(w.begun))
+	return w.failed
 }
 
 // saved runs the cases that were saved before.

@@ -66,19 +66,20 @@ func (c *court) open() *seat {
 	return s
 }
 
-// atOnce is a runner that begins nothing before it is to finish it.
+// atOnce is a runner that has finished what it has begun.
 type atOnce struct {
 	*harness.Runner
-	finish func() (*harness.Recording, error)
+	rec *harness.Recording
+	err error
 }
 
-// Begin notes what is to be run.
+// Begin runs a case.
 func (r *atOnce) Begin(ctx context.Context, sc *harness.Scenario, p harness.Policy) {
-	r.finish = func() (*harness.Recording, error) { return r.Run(ctx, sc, p) }
+	r.rec, r.err = r.Run(ctx, sc, p)
 }
 
-// Finish runs it.
-func (r *atOnce) Finish() (*harness.Recording, error) { return r.finish() }
+// Finish gives what came of it.
+func (r *atOnce) Finish() (*harness.Recording, error) { return r.rec, r.err }
 
 // mostAhead is the number of cases that are begun before the first is read, where
 // that makes a difference: neither side then waits for the other after each case.

@@ -31,9 +31,9 @@ type PredictedRunner struct {
 	// of the case that was begun
 	ctx       context.Context
 	sc        *Scenario
-	policy    Policy
-	predicted *Recording // nil if it could not be
+	predicted *Recording // nil if it could not be: then the case was run at once
 	playing   Playing
+	run       *Recording
 	err       error
 }
 
@@ -63,11 +63,13 @@ func (r *PredictedRunner) Run(ctx context.Context, sc *Scenario, p Policy) (*Rec
 	return r.Finish()
 }
 
-// Begin hands a case over. Finish has to follow.
+// Begin hands a case over. Finish has to follow. The policy is not asked after
+// that.
 func (r *PredictedRunner) Begin(ctx context.Context, sc *Scenario, p Policy) {
-	r.ctx, r.sc, r.policy, r.predicted, r.playing = ctx, sc, p, nil, nil
+	r.ctx, r.sc, r.predicted, r.playing = ctx, sc, nil, nil
 	predicted, err := r.oracle.Run(ctx, sc, p)
 	if err != nil || len(predicted.actions) != len(predicted.Schedule) {
+		r.run, r.err = r.subject.Run(ctx, sc, p)
 		return
 	}
 	r.predicted = predicted
@@ -77,7 +79,7 @@ func (r *PredictedRunner) Begin(ctx context.Context, sc *Scenario, p Policy) {
 // Finish waits for the end of the case that was begun, and gives what Run would.
 func (r *PredictedRunner) Finish() (*Recording, error) {
 	if r.predicted == nil {
-		return r.subject.Run(r.ctx, r.sc, r.policy)
+		return r.run, r.err
 	}
 	rec, err := (*Recording)(nil), r.err
 	if err == nil {
