@@ -200,12 +200,16 @@ func cpuSeconds() float64 {
 func playThreeTools(b *testing.B, d harness.Driver, from, to int) {
 	oracle, sc, judge := reference.New(), threeTools(), conformance.NewJudge(conformance.Catalogue())
 	defer oracle.Close()
-	check := func(rec *harness.Recording, err error) {
+	check := func(rec *harness.Recording, err error) (ok bool) {
 		if err != nil {
 			b.Error(err)
-		} else if v := judge.Check(rec.Trace); v.Outcome != conformance.Pass {
-			b.Error(v.Findings)
+			return false
 		}
+		if v := judge.Check(rec.Trace); v.Outcome != conformance.Pass {
+			b.Error(v.Findings)
+			return false
+		}
+		return true
 	}
 	if d != nil {
 		playAhead(d, oracle, sc, from, to, check)
@@ -213,12 +217,14 @@ func playThreeTools(b *testing.B, d harness.Driver, from, to int) {
 	}
 	runner := harness.NewRunner(oracle, harness.Limits{})
 	for seed := from; seed < to; seed++ {
-		check(runner.Run(context.Background(), sc, harness.NewRandom(uint64(seed))))
+		if !check(runner.Run(context.Background(), sc, harness.NewRandom(uint64(seed)))) {
+			return
+		}
 	}
 }
 
 // playAhead has as many cases under way as fuzz has.
-func playAhead(d, oracle harness.Driver, sc *harness.Scenario, from, to int, check func(*harness.Recording, error)) {
+func playAhead(d, oracle harness.Driver, sc *harness.Scenario, from, to int, check func(*harness.Recording, error) bool) {
 	const ahead = 16
 	runners := make([]*harness.PredictedRunner, ahead)
 	for i := range runners {
@@ -231,7 +237,9 @@ func playAhead(d, oracle harness.Driver, sc *harness.Scenario, from, to int, che
 				runners[begun%ahead].Begin(context.Background(), sc, harness.NewRandom(uint64(begun)))
 			}
 		}
-		check(runners[seed%ahead].Finish())
+		if !check(runners[seed%ahead].Finish()) {
+			return
+		}
 	}
 }
 

@@ -185,7 +185,7 @@ func (x *explorer) goThrough(ctx context.Context, t *tally, jobs int) {
 
 // part goes through one part of the schedules.
 func (x *explorer) part(ctx context.Context, sc *harness.Scenario, part *harness.Exhaustive, p *pool, t *tally) {
-	under := window{ahead: x.court.ahead()}
+	under := x.window(x.court.ahead())
 	for under.failed == nil && part.Next() {
 		if !t.begin() || ctx.Err() != nil {
 			under.failed = errOver

@@ -115,6 +115,7 @@ type explorer struct {
 	stopped atomic.Bool
 	seen    *novelty
 	seats   seats
+	pace    atomic.Int32 // cases that one worker begins before it finishes the first
 
 	result *Result
 	mu     sync.Mutex // guards Progress and the result while findings are shrunk
@@ -145,7 +146,7 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 	}
 	o.Jobs = max(o.Jobs, 1)
 	o.ShrinkRuns = cmp.Or(o.ShrinkRuns, defaultShrinkRuns)
-	return &explorer{
+	x := &explorer{
 		o: o, able: able, began: time.Now(), seen: newNovelty(),
 		court: court{
 			driver: subject, oracle: o.Oracle, differential: o.Differential && o.Oracle != nil,
@@ -153,6 +154,8 @@ func newExplorer(subject harness.Driver, o Options) *explorer {
 		},
 		result: &Result{Seed: o.Seed, Policy: o.Policy},
 	}
+	x.pace.Store(1)
+	return x
 }
 
 func mustRules(e edition.Edition) []conformance.Rule {
@@ -380,7 +383,7 @@ func (x *explorer) each(n int, do func(i int) error) error {
 func (x *explorer) eachAhead(n, ahead int, begin func(i int) (finish func() error)) error {
 	var next atomic.Int64
 	work := func() error {
-		under := window{ahead: ahead}
+		under := x.window(ahead)
 		for under.failed == nil {
 			i := int(next.Add(1)) - 1
 			if i >= n {
@@ -406,17 +409,39 @@ func (x *explorer) eachAhead(n, ahead int, begin func(i int) (finish func() erro
 
 // window is what one worker has begun. What was begun is finished in any case.
 type window struct {
-	ahead  int
+	most   int           // that may be begun at a time
+	size   *atomic.Int32 // that are, at the pace of the subject
 	begun  []func() error
 	failed error // the first error
 }
 
+func (x *explorer) window(most int) window { return window{most: most, size: &x.pace} }
+
+// A subject that is quick is given more to do, and one that is slow less: it gains
+// nothing by it, and all that has been begun has to be waited for in the end.
+const quick, slow = 50 * time.Millisecond, 200 * time.Millisecond
+
 // add begins one more, and finishes half of them if that are enough: the other half
 // is under way meanwhile.
 func (w *window) add(finish func() error) {
-	if w.begun = append(w.begun, finish); len(w.begun) >= w.ahead {
-		w.finish((len(w.begun) + 1) / 2)
+	w.begun = append(w.begun, finish)
+	if w.most == 1 {
+		w.finish(1)
+		return
 	}
+	size := int(w.size.Load())
+	if len(w.begun) < size {
+		return
+	}
+	began := time.Now()
+	w.finish((len(w.begun) + 1) / 2)
+	switch took := time.Since(began); {
+	case took > slow:
+		size = max(size/2, 1)
+	case took < quick:
+		size = min(2*size, w.most)
+	}
+	w.size.Store(int32(size))
 }
 
 func (w *window) finish(n int) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -119,6 +120,13 @@ var ErrMispredicted = errors.New("the subject waits for other callbacks than pre
 // ErrElsewhere says that the subject broke down over another case that was under
 // way, before it came to this one. It is to be run again.
 var ErrElsewhere = errors.New("the subject broke down over another case")
+
+// Shared is a driver whose cases can keep each other from their end.
+type Shared interface {
+	// Gate is locked by whoever wants to be alone with the subject, and locked for
+	// reading while a case is begun. Cases that are under way go on.
+	Gate() *sync.RWMutex
+}
 
 // Action is one thing that the surroundings do.
 type Action struct {

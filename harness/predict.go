@@ -89,6 +89,9 @@ func (r *PredictedRunner) Finish() (*Recording, error) {
 	if !faulty && !errors.Is(err, ErrMispredicted) {
 		return rec, err
 	}
+	if err := r.ctx.Err(); err != nil {
+		return nil, err
+	}
 	again, err := RunCase(r.ctx, r.subject.driver, Case{Scenario: r.sc, Schedule: r.predicted.Schedule}, r.subject.limits)
 	if faulty && again != nil {
 		again.brokeDown(fault)
@@ -116,6 +119,7 @@ func (r *Runner) play(ctx context.Context, sc *Scenario, predicted *Recording) (
 	if !ok {
 		return nil, ErrMispredicted
 	}
+	defer r.atGate()()
 	playing, err := pipeline.Play(ctx, &r.prepared, predicted.actions, predicted.waiting)
 	return playing, unplayed(err)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness/trace"
@@ -51,7 +52,9 @@ func Run(ctx context.Context, d Driver, sc *Scenario, p Policy, lim Limits) (*Re
 type Runner struct {
 	driver   Driver
 	limits   Limits
-	predicts bool // somebody else plays what is recorded
+	predicts bool          // somebody else plays what is recorded
+	gate     *sync.RWMutex // nil if the subject is not shared
+	alone    bool          // has locked it
 
 	header   trace.Header // of the scenario that was run last
 	prepared Prepared     // that scenario
@@ -79,6 +82,9 @@ func newRunner(d Driver, lim Limits) *Runner {
 		lim.Steps = defaultSteps
 	}
 	r := &Runner{driver: d, limits: lim, rec: emptyRecording()}
+	if shared, ok := d.(Shared); ok {
+		r.gate = shared.Gate()
+	}
 	r.recorder = r.record
 	return r
 }
@@ -118,18 +124,51 @@ func (r *Runner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, e
 			return rec, err
 		}
 		if done := r.rec.Schedule; len(done) > 0 {
-			p = NewReplay(slices.Clone(done)).Then(p)
+			p = resumed{NewReplay(slices.Clone(done)).Then(p), p}
+		}
+		if tries == triesAmongOthers && r.gate != nil {
+			r.gate.Lock()
+			r.alone = true
+			defer func() { r.alone = false; r.gate.Unlock() }()
 		}
 	}
 }
 
-// mostTries bounds how often a case is run of which others keep the subject.
-const mostTries = 100
+// atGate waits until nobody else is alone with the subject; what is begun then has
+// to leave.
+func (r *Runner) atGate() (leave func()) {
+	if r.gate == nil || r.alone {
+		return func() {}
+	}
+	r.gate.RLock()
+	return r.gate.RUnlock
+}
+
+func (r *Runner) open(ctx context.Context) (Session, error) {
+	defer r.atGate()()
+	return r.driver.Open(ctx, r.world.sc)
+}
+
+// A case of which others keep the subject is run so often among them, and no more
+// than that alone.
+const triesAmongOthers, mostTries = 3, 100
+
+// resumed goes on with a policy where a case was cut off.
+type resumed struct {
+	*Replay
+	then Policy
+}
+
+func (r resumed) begin(w *world) {
+	if then, ok := r.then.(beginner); ok {
+		then.begin(w)
+	}
+}
 
 // once runs the case that is prepared.
 func (r *Runner) once(ctx context.Context, p Policy) (*Recording, error) {
 	r.rec.Schedule = r.rec.Schedule[:0]
-	session, err := r.driver.Open(ctx, r.world.sc)
+	session, err := r.open(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ export class Lines {
 	push(chunk) {
 		const found = [];
 		let from = 0;
-		if (this.#size === 0) from = this.#together(chunk, found);
+		if (this.#size === 0 && chunk.length <= MAX_LINE) from = this.#together(chunk, found);
 		for (let end = chunk.indexOf(LF, from); end >= 0; end = chunk.indexOf(LF, from)) {
 			this.#keep(chunk.subarray(from, end));
 			found.push(this.#line());

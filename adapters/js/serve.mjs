@@ -78,7 +78,6 @@ export class Server {
 			const code = error instanceof ProtocolError ? error.code : "failed";
 			this.#write({ type: "error", re: message.id, code, message: error.message, stack: error.stack });
 		}
-
 		if (message.type === "bye") this.#onBye();
 	}
 
@@ -267,6 +266,7 @@ function writeSome(fd, bytes, from) {
 
 // The reply that comes most often is put together.
 function lineOf(message) {
-	if (message.type === "ok" && Object.keys(message).length === 2) return `{"type":"ok","re":${message.re}}`;
+	const { type, re } = message;
+	if (type === "ok" && Number.isInteger(re) && Object.keys(message).length === 2) return `{"type":"ok","re":${re}}`;
 	return JSON.stringify(message);
 }

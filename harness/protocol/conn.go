@@ -37,7 +37,8 @@ type conn struct {
 	filled *inbox // has been filled, and whoever waits there is still asleep
 
 	mu       sync.Mutex
-	err      error // why the conversation is over: the first reason counts
+	err      error  // why the conversation is over: the first reason counts
+	culprit  *inbox // of the session over which it is; nil if it is nobody's
 	lastID   int64
 	text     []byte              // memory of what was asked last
 	unasked  int                 // number of the newest session
@@ -198,19 +199,35 @@ func (c *conn) exitsWithin(d time.Duration) bool {
 }
 
 // fail notes why the conversation is over and ends the process. The error that
-// counts is the one of the first call.
-func (c *conn) fail(err error) {
-	c.note(err)
+// counts is the one of the first call. To blame is whoever asked what was not
+// answered first.
+func (c *conn) fail(err error) { c.failOver(nil, err) }
+
+// failOver does so if it is known who is to blame.
+func (c *conn) failOver(culprit *inbox, err error) {
+	c.note(culprit, err)
 	_, hung := errors.AsType[*harness.SubjectError](err)
 	c.end(hung)
 }
 
-func (c *conn) note(err error) {
+func (c *conn) note(culprit *inbox, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil {
-		c.err = err
+	if c.err != nil {
+		return
 	}
+	c.err, c.culprit = err, culprit
+	if culprit == nil && len(c.waiting) > 0 {
+		c.culprit = c.waiting[0].to
+	}
+}
+
+// blamesAnother reports whether the conversation is over, and for that somebody
+// else is to blame.
+func (c *conn) blamesAnother(than *inbox) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.err != nil && c.culprit != nil && c.culprit != than
 }
 
 // reason is why the conversation is over; it waits until that is certain.
@@ -278,7 +295,7 @@ func (c *conn) stopReading(err error) {
 		})
 		return
 	}
-	c.note(c.crash(ok))
+	c.note(nil, c.crash(ok))
 }
 
 // crash says how the process ended.
@@ -306,12 +323,11 @@ func (c *conn) open() string {
 	return c.waiting[0].what.String()
 }
 
-// awaitsAnother reports whether the oldest message that is not answered is from
-// elsewhere.
-func (c *conn) awaitsAnother(than *inbox) bool {
+// worksFor reports whether the oldest message that is not answered is from there.
+func (c *conn) worksFor(from *inbox) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.waiting) > 0 && c.waiting[0].to != than
+	return len(c.waiting) > 0 && c.waiting[0].to == from
 }
 
 func (c *conn) while() string {
@@ -388,10 +404,12 @@ func (c *conn) takeOutput(r arrival, size int) error {
 		return err
 	}
 	if box.outputs.Add(1) > maxOutputs || box.outputBytes.Add(int64(size)) > maxOutputBytes {
-		return &harness.SubjectError{
+		err := &harness.SubjectError{
 			Outcome: trace.OutcomeHung, Exit: -1, Open: c.open(),
 			Message: fmt.Sprintf("the subject wrote %d messages without coming to rest%s", box.outputs.Load(), c.while()),
 		}
+		c.note(box, err)
+		return err
 	}
 	return nil
 }
@@ -564,7 +582,7 @@ func (c *conn) next(ctx context.Context, b *inbox, limit time.Duration) (arrival
 	}
 }
 
-// reply waits for the reply to a request that has no outputs before it.
+// reply waits for the next message, and ends the process if none comes in time.
 func (c *conn) reply(ctx context.Context, b *inbox, limit time.Duration) (arrival, error) {
 	r, err := c.next(ctx, b, limit)
 	switch err {

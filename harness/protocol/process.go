@@ -94,6 +94,8 @@ type Process struct {
 	command Command
 	opts    Options
 
+	gate sync.RWMutex
+
 	mu      sync.Mutex
 	conn    *conn
 	info    harness.SubjectInfo
@@ -106,7 +108,13 @@ type Process struct {
 // startTries is how many starts in a row may fail.
 const startTries = 3
 
-var _ harness.Driver = (*Process)(nil)
+var (
+	_ harness.Driver = (*Process)(nil)
+	_ harness.Shared = (*Process)(nil)
+)
+
+// Gate is that of the process.
+func (p *Process) Gate() *sync.RWMutex { return &p.gate }
 
 // NewProcess gives a driver for a command. Nothing is started yet.
 func NewProcess(command Command, opts Options) *Process {

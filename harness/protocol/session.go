@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/pi-conform/pi-conform/harness"
@@ -17,6 +18,7 @@ type session struct {
 	box    *inbox
 	ctx    context.Context
 	name   string
+	asked  bool                // the subject has been told of the session
 	quiet  bool                // the subject has no barrier: wait until it is quiet
 	events int                 // seen so far
 	called map[string]struct{} // callbacks that waited, or still do
@@ -46,7 +48,11 @@ func (p *Process) Open(ctx context.Context, sc *harness.Scenario) (harness.Sessi
 	if _, err = s.ask(open); err == nil {
 		err = s.opened(open.what)
 	}
-	if err != nil {
+	switch {
+	case err != nil && ctx.Err() != nil:
+		_ = s.Close() // the subject may be opening it
+		return nil, err
+	case err != nil:
 		s.forget()
 		return nil, err
 	}
@@ -62,6 +68,9 @@ func (p *Process) session(ctx context.Context) (*session, error) {
 // begin makes a session that is new, or that was forgotten, one of which the
 // subject has not been told yet.
 func (p *Process) begin(ctx context.Context, s *session) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	c, err := p.running(ctx)
 	if err != nil {
 		return err
@@ -108,10 +117,15 @@ func (s *session) accepted(r arrival, what subject) error {
 	return s.protest(r.violation(fmt.Sprintf("%s was answered with %s", what, r.Type), "answer it with ok or error"))
 }
 
-// protest ends the process for a violation of the protocol.
+// protest ends the process for a violation of the protocol. It counts for this
+// session even if the conversation is over for another reason.
 func (s *session) protest(err *ProtocolError) error {
-	s.conn.fail(err)
-	return s.conn.reason()
+	s.conn.failOver(s.box, err)
+	reason := s.conn.reason()
+	if s.conn.blamesAnother(s.box) {
+		return err
+	}
+	return reason
 }
 
 func (s *session) forget() {
@@ -133,22 +147,26 @@ func (s *session) Do(a *harness.Action) error {
 
 func (s *session) ask(messages ...asked) (int64, error) {
 	id, err := s.conn.ask(s.box, messages...)
-	if err == errOver {
+	switch {
+	case err == errOver && !s.asked:
+		return 0, harness.ErrElsewhere // the subject was never told of the session
+	case err == errOver:
 		return 0, s.elsewhere(s.conn.reason())
 	}
+	s.asked = s.asked || err == nil
 	return id, err
 }
 
-// reply waits for the reply to a request that has no outputs before it.
+// reply waits for the next message, and ends the process if none comes in time.
 func (s *session) reply(ctx context.Context, limit time.Duration) (arrival, error) {
 	r, err := s.conn.reply(ctx, s.box, limit)
 	return r, s.elsewhere(err)
 }
 
 // elsewhere is the error, unless the conversation is over for which somebody else
-// is to blame: the one that asked what was not answered first.
+// is to blame.
 func (s *session) elsewhere(err error) error {
-	if err != nil && s.conn.over() && s.conn.awaitsAnother(s.box) {
+	if err != nil && s.conn.blamesAnother(s.box) {
 		return harness.ErrElsewhere
 	}
 	return err
@@ -206,6 +224,7 @@ func (p *Process) Play(ctx context.Context, sc *harness.Prepared, actions []*har
 	if err := p.begin(ctx, &w.session); err != nil {
 		return nil, err
 	}
+	w.ctx = context.WithoutCancel(ctx) // it is asked for whole: so it comes to its end
 	w.script, w.expect = script, expect
 	if err := w.askAll(actions); err != nil {
 		w.forget()
@@ -243,7 +262,7 @@ func (w *wholeCase) askAll(actions []*harness.Action) error {
 	w.add(Request{Type: TypeOpen, Session: w.name, members: w.script.opening}, w.opening())
 	for _, a := range actions {
 		m, err := w.request(a)
-		if err == nil && m.Type != TypeClock {
+		if err == nil && recurs(a) {
 			err = w.script.write(&m)
 		}
 		if err != nil {
@@ -257,6 +276,12 @@ func (w *wholeCase) askAll(actions []*harness.Action) error {
 	var err error
 	w.lastID, err = w.ask(w.messages...)
 	return err
+}
+
+// recurs reports whether the answer of the action is part of the scenario; others are
+// made anew for each case.
+func recurs(a *harness.Action) bool {
+	return a.Kind == harness.ActionUser || a.Kind == harness.ActionAnswer && strings.HasPrefix(a.Name, "tool/")
 }
 
 func (w *wholeCase) add(r Request, what subject) {
@@ -359,15 +384,17 @@ func (s *session) receive() (arrival, error) {
 	}
 	limit := s.conn.opts.scaled(syncLimit)
 	whole := s.conn.opts.scaled(caseLimit)
-	began := time.Now()
+	began, works := time.Now(), s.conn.worksFor(s.box)
 	r, err := s.reply(s.ctx, limit)
-	s.spent += time.Since(began)
+	if works { // and not for others, whose turn is before
+		s.spent += time.Since(began)
+	}
 	if err == nil && s.spent > whole {
-		s.conn.fail(&harness.SubjectError{
+		s.conn.failOver(s.box, &harness.SubjectError{
 			Outcome: trace.OutcomeHung, Exit: -1, Open: s.conn.open(),
 			Message: fmt.Sprintf("the case took longer than %v%s", whole, s.conn.while()),
 		})
-		return arrival{}, s.conn.reason()
+		return arrival{}, s.elsewhere(s.conn.reason())
 	}
 	return r, err
 }
@@ -380,7 +407,7 @@ func (s *session) untilQuiet(out func(*trace.Entry)) error {
 		case err == errQuiet:
 			return nil
 		case err == errOver:
-			return s.conn.reason()
+			return s.elsewhere(s.conn.reason())
 		case err != nil:
 			return err
 		case !r.isOutput():

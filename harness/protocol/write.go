@@ -73,7 +73,7 @@ type acted struct {
 	answer *trace.Answer
 }
 
-// maxActions bounds what is kept: some answers are made anew for each case.
+// maxActions bounds what is kept.
 const maxActions = 1000
 
 // scriptOf is what is kept of the scenario.
@@ -87,9 +87,12 @@ func scriptOf(sc *harness.Prepared) (*script, error) {
 		Config  *trace.Config   `json:"config"`
 		Script  *harness.Script `json:"script"`
 	}{sc.Scenario.Form, string(sc.Scenario.Edition), &sc.Scenario.Config, harness.ScriptOf(sc.Scenario)})
+	if err != nil {
+		return nil, err
+	}
 	made := &script{opening: opening, actions: map[acted][]byte{}}
 	sc.Made = made
-	return made, err
+	return made, nil
 }
 
 // write gives a message about an action its members.

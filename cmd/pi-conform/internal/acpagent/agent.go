@@ -26,8 +26,8 @@ type Options struct {
 	In  io.Reader
 	Out io.Writer
 	// Ticks move the workflow engine's clock by a second each, as long as a
-	// workflow is waited for: one that is just starting sees no time pass. What
-	// it shows does therefore not depend on how fast the machine is.
+	// workflow is waited for. One that is alone sees no time pass while it starts,
+	// so that what it shows does not depend on how fast the machine is.
 	Ticks <-chan time.Time
 }
 

@@ -117,6 +117,14 @@ func (s *patientSession) Settle(out func(*trace.Entry)) error {
 // the case.
 func (s *patientSession) Close() error { return s.subject.endCase(s.Session.Close()) }
 
+// NextWake is the subject's.
+func (s *patientSession) NextWake() (d time.Duration, ok bool) {
+	if sleeper, is := s.Session.(harness.Sleeper); is {
+		return sleeper.NextWake()
+	}
+	return 0, false
+}
+
 // failedSession is a case that could not be opened.
 type failedSession struct{ err error }
 
