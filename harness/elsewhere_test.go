@@ -61,18 +61,22 @@ func TestBrokenDownElsewhere(t *testing.T) {
 		User:  []harness.UserAction{{Kind: harness.UserPrompt, Answer: trace.Answer{Text: "go"}}},
 	}
 	sc.Config.Tools = []trace.Tool{{Name: "a"}}
-	for seed := range uint64(20) {
-		want, err := harness.Run(t.Context(), reference.New(), sc, harness.NewRandom(seed), harness.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		d := &shared{Driver: reference.New(), breaks: []int{1, 4, 5, 9, 12}}
-		got, err := harness.Run(t.Context(), d, sc, harness.NewRandom(seed), harness.Limits{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !slices.Equal(got.Schedule, want.Schedule) || trace.Hash(got.Trace) != trace.Hash(want.Trace) {
-			t.Errorf("seed %d: %q, want %q", seed, got.Schedule, want.Schedule)
+	for _, kind := range []harness.PolicySpec{
+		{Kind: harness.PolicyRandom}, {Kind: harness.PolicyUniform}, {Kind: harness.PolicyPCT, Depth: 3},
+	} {
+		for seed := range uint64(20) {
+			want, err := harness.Run(t.Context(), reference.New(), sc, kind.Policy(seed), harness.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := &shared{Driver: reference.New(), breaks: []int{1, 4, 5, 9, 12}}
+			got, err := harness.Run(t.Context(), d, sc, kind.Policy(seed), harness.Limits{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(got.Schedule, want.Schedule) || trace.Hash(got.Trace) != trace.Hash(want.Trace) {
+				t.Errorf("%s, seed %d: %q, want %q", kind, seed, got.Schedule, want.Schedule)
+			}
 		}
 	}
 }

@@ -92,11 +92,19 @@ func (r *PredictedRunner) Finish() (*Recording, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
 	}
-	again, err := RunCase(r.ctx, r.subject.driver, Case{Scenario: r.sc, Schedule: r.predicted.Schedule}, r.subject.limits)
+	again, err := r.stepwise()
 	if faulty && again != nil {
 		again.brokeDown(fault)
 	}
 	return again, err
+}
+
+// stepwise runs the case again, step by step and alone: at every step it would have
+// to wait for what others have begun.
+func (r *PredictedRunner) stepwise() (*Recording, error) {
+	alone := newRunner(r.subject.driver, r.subject.limits)
+	defer alone.shutGate()()
+	return alone.replay(r.ctx, Case{Scenario: r.sc, Schedule: r.predicted.Schedule})
 }
 
 // brokeDown notes that the subject died or hung when it was first given the case.

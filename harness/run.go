@@ -126,10 +126,8 @@ func (r *Runner) Run(ctx context.Context, sc *Scenario, p Policy) (*Recording, e
 		if done := r.rec.Schedule; len(done) > 0 {
 			p = resumed{NewReplay(slices.Clone(done)).Then(p), p}
 		}
-		if tries == triesAmongOthers && r.gate != nil {
-			r.gate.Lock()
-			r.alone = true
-			defer func() { r.alone = false; r.gate.Unlock() }()
+		if tries == triesAmongOthers {
+			defer r.shutGate()()
 		}
 	}
 }
@@ -142,6 +140,16 @@ func (r *Runner) atGate() (leave func()) {
 	}
 	r.gate.RLock()
 	return r.gate.RUnlock
+}
+
+// shutGate makes the runner alone with the subject.
+func (r *Runner) shutGate() (open func()) {
+	if r.gate == nil || r.alone {
+		return func() {}
+	}
+	r.gate.Lock()
+	r.alone = true
+	return func() { r.alone = false; r.gate.Unlock() }
 }
 
 func (r *Runner) open(ctx context.Context) (Session, error) {
@@ -228,8 +236,12 @@ func (r *Recording) leaked(leak error) {
 
 // RunCase replays a case.
 func RunCase(ctx context.Context, d Driver, c Case, lim Limits) (*Recording, error) {
+	return newRunner(d, lim).replay(ctx, c)
+}
+
+func (r *Runner) replay(ctx context.Context, c Case) (*Recording, error) {
 	replay := NewReplay(c.Schedule)
-	rec, err := Run(ctx, d, c.Scenario, replay, lim)
+	rec, err := r.Run(ctx, c.Scenario, replay)
 	if rec != nil {
 		rec.Skipped = replay.Skipped()
 	}

@@ -198,6 +198,8 @@ func (s *fakeSession) start(a *harness.Action) {
 	case text == "close":
 		os.Stdout.Close()
 		time.Sleep(time.Hour)
+	case text == "gap":
+		s.out = append(s.out, trace.Entry{Kind: trace.KindCancelled, Name: "tool/nothing"})
 	case text == "noise":
 		fmt.Println("debug: got a prompt")
 	case text == "cut":

@@ -558,3 +558,91 @@ func TestCancelledWhileWaiting(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestTheCaseThatBreaksTheProtocolIsToBlame: that is seen when the case is read, and
+// by then the subject may be at another one, or have died over it.
+func TestTheCaseThatBreaksTheProtocolIsToBlame(t *testing.T) {
+	for _, next := range []string{"go", "die"} {
+		p := fake(t, "lax", protocol.Options{})
+		begin := func(text string) harness.Playing {
+			playing, err := p.Play(t.Context(), &harness.Prepared{Scenario: scenario()}, []*harness.Action{prompt(text)}, [][]string{{"model/0"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return playing
+		}
+		guilty, behind := begin("gap"), begin(next)
+		died := make(chan error)
+		go func() {
+			_, err := behind.Read(func(*trace.Entry) {})
+			died <- err
+		}()
+		time.Sleep(100 * time.Millisecond) // the subject has done what it can by then
+		_, err := guilty.Read(func(*trace.Entry) {})
+		if broken, ok := errors.AsType[*protocol.ProtocolError](err); !ok || !strings.Contains(broken.Problem, "which never was called") {
+			t.Errorf("%s: the case that breaks the protocol ends with %v", next, err)
+		}
+		err = <-died
+		if fault, ok := errors.AsType[*harness.SubjectError](err); next == "die" && (!ok || fault.Exit != 3) {
+			t.Errorf("the case that dies behind it ends with %v", err)
+		}
+		if next == "go" && err != nil && err != harness.ErrElsewhere {
+			t.Errorf("the case behind it ends with %v", err)
+		}
+	}
+}
+
+// TestDeathWhileAnotherIsQuiet: a subject that has no barrier dies over one case while
+// another waits for it to be quiet.
+func TestDeathWhileAnotherIsQuiet(t *testing.T) {
+	p := fake(t, "no-barrier", protocol.Options{})
+	s, other := open(t, p), open(t, p)
+	if err := s.Do(prompt("go")); err != nil {
+		t.Fatal(err)
+	}
+	settled := make(chan error)
+	go func() { settled <- s.Settle(func(*trace.Entry) {}) }()
+	time.Sleep(20 * time.Millisecond)
+	if _, err := do(other, prompt("die")); err == nil {
+		t.Error("no error")
+	}
+	if err := <-settled; err != nil && err != harness.ErrElsewhere {
+		t.Error(err)
+	}
+}
+
+func TestAScenarioThatIsNoJSONIsRefusedEachTime(t *testing.T) {
+	p := fake(t, "lax", protocol.Options{})
+	sc := scenario()
+	sc.Config.Tools = []trace.Tool{{Name: "x", Parameters: trace.Value("{")}}
+	prepared := &harness.Prepared{Scenario: sc}
+	for range 2 {
+		if _, err := p.Play(t.Context(), prepared, []*harness.Action{prompt("go")}, [][]string{{"model/0"}}); err == nil {
+			t.Error("no error")
+		}
+	}
+}
+
+// TestACaseThatWasAskedForComesToItsEnd, even if the context ends meanwhile; but none
+// is begun after that.
+func TestACaseThatWasAskedForComesToItsEnd(t *testing.T) {
+	p := fake(t, "lax", protocol.Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	ask := func() (harness.Playing, error) {
+		return p.Play(ctx, &harness.Prepared{Scenario: scenario()}, []*harness.Action{prompt("go")}, [][]string{{"model/0"}})
+	}
+	playing, err := ask()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if _, err := playing.Read(func(*trace.Entry) {}); err != nil {
+		t.Error(err)
+	}
+	if _, err := ask(); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if _, err := p.Open(ctx, scenario()); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

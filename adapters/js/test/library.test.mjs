@@ -235,6 +235,13 @@ test("a reader that is slow loses nothing", async () => {
 	assert.equal(await slow.exited, 0);
 });
 
+test("a message without an id is answered with JSON all the same", async () => {
+	const other = new Client(toy);
+	other.raw('{"type":"bye"}\n');
+	assert.equal(await other.exited, 0);
+	assert.equal(other.stdout, '{"type":"ok"}\n');
+});
+
 test("the end of input ends the process", async () => {
 	const other = new Client(toy);
 	await other.hello();
