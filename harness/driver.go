@@ -89,6 +89,14 @@ type Sleeper interface {
 	NextWake() (d time.Duration, ok bool)
 }
 
+// NextWake is that of a session, if it is a [Sleeper].
+func NextWake(s Session) (d time.Duration, ok bool) {
+	if sleeper, is := s.(Sleeper); is {
+		return sleeper.NextWake()
+	}
+	return 0, false
+}
+
 // Pipeliner is a driver that can be given a whole case at once, for which it has
 // to be known which callbacks wait after each action.
 type Pipeliner interface {
@@ -120,6 +128,12 @@ var ErrMispredicted = errors.New("the subject waits for other callbacks than pre
 // ErrElsewhere says that the subject broke down over another case that was under
 // way, before it came to this one. It is to be run again.
 var ErrElsewhere = errors.New("the subject broke down over another case")
+
+// Blameless reports whether an error, or none, says nothing against the subject: the
+// case is to be run again, or the run was given up.
+func Blameless(err error) bool {
+	return err == nil || errors.Is(err, ErrMispredicted) || errors.Is(err, ErrElsewhere) || errors.Is(err, context.Canceled)
+}
 
 // Shared is a driver whose cases can keep each other from their end.
 type Shared interface {

@@ -383,10 +383,7 @@ const forEver = 365 * 24 * time.Hour
 
 // lookAtClock asks a subject that has come to rest for how long it sleeps.
 func (r *Runner) lookAtClock() {
-	wake := time.Duration(0)
-	if sleeper, ok := r.session.(Sleeper); ok {
-		wake, _ = sleeper.NextWake()
-	}
+	wake, _ := NextWake(r.session)
 	r.sleeps(wake)
 }
 

@@ -207,8 +207,8 @@ export function serve(adapter, { input = process.stdin } = {}) {
 
 // Lines are gathered and written together: when another case has its turn or all
 // that has come is done, as a harness that wrote ahead reads everything in the end;
-// or when the event loop turns, if nothing is under way. Only much text or a long time is not held
-// back: lines are the signs of life.
+// or when the event loop turns, if nothing is under way. Only much text or a long
+// time is not held back: lines are the signs of life.
 function takeStdout(ahead) {
 	const writeAll = writerTo(process.stdout);
 	let text = "";

@@ -17,7 +17,6 @@ import (
 	"github.com/pi-conform/pi-conform/conformance/report"
 	loopsuite "github.com/pi-conform/pi-conform/conformance/suite"
 	"github.com/pi-conform/pi-conform/harness"
-	"github.com/pi-conform/pi-conform/harness/edition"
 	"github.com/pi-conform/pi-conform/harness/trace"
 )
 
@@ -84,14 +83,6 @@ func (c *chosen) chooseRules(patterns []string) error {
 		c.channel = channel
 	}
 	return nil
-}
-
-// loopRules are the rules to judge the cases by.
-func (c *chosen) loopRules(level string, e edition.Edition) ([]conformance.Rule, error) {
-	if len(c.cases) == 0 {
-		return nil, nil
-	}
-	return chosenRules(c.rules, level, e)
 }
 
 // judgeChannel runs the subject's channel of progress, if it has one, and adds

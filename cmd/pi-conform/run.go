@@ -177,13 +177,13 @@ func (p *program) runSuite(cmd *cobra.Command, f *runFlags, names, command []str
 
 // judge runs the cases.
 func (p *program) judge(ctx context.Context, f *runFlags, s *subjects.Subject, what *chosen, events *eventLog) (*report.Report, error) {
-	rules, err := what.loopRules(f.level, s.Edition)
+	rules, err := chosenRules(what.rules, f.level, s.Edition)
 	if err != nil {
 		return nil, err
 	}
 	cases, skipped, notes := fitting(what.cases, s)
-	if len(cases) == 0 && s.Channel != nil && s.Reducer == nil {
-		rules = []conformance.Rule{} // the subject is no loop
+	if len(what.cases) == 0 || len(cases) == 0 && s.Channel != nil && s.Reducer == nil {
+		rules = []conformance.Rule{} // only the channel is judged
 	}
 	events.start(len(cases))
 	o := suite.Options{

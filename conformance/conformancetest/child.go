@@ -125,12 +125,7 @@ func (s witnessed) Settle(out func(*trace.Entry)) error { return told(s.Session.
 func (s witnessed) Close() error { return told(s.Session.Close()) }
 
 // NextWake is the subject's.
-func (s witnessed) NextWake() (d time.Duration, ok bool) {
-	if sleeper, is := s.Session.(harness.Sleeper); is {
-		return sleeper.NextWake()
-	}
-	return 0, false
-}
+func (s witnessed) NextWake() (d time.Duration, ok bool) { return harness.NextWake(s.Session) }
 
 // broken is a case that could not be begun.
 type broken struct{ err error }
@@ -146,7 +141,7 @@ func (s broken) Close() error { return nil }
 
 // told is the error of a case with what the process wrote last.
 func told(err error) error {
-	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, harness.ErrElsewhere) || errors.Is(err, context.Canceled) {
+	if harness.Blameless(err) {
 		return err
 	}
 	fault, ok := errors.AsType[*harness.SubjectError](err)

@@ -53,10 +53,10 @@ type run struct {
 }
 
 // NewScripted makes an engine. Await waits until done is closed or ctx is done,
-// and gives ctx's error in that case; nil means a plain wait.
+// and gives ctx's error in that case; nil means [WaitFor].
 func NewScripted(scripts map[string]Script, await func(ctx context.Context, done <-chan struct{}) error) *Scripted {
 	if await == nil {
-		await = waitFor
+		await = WaitFor
 	}
 	return &Scripted{scripts: scripts, await: await, runs: map[string]*run{}}
 }
@@ -70,7 +70,8 @@ func NewImmediate(events []Event, result Result) *Scripted {
 	return NewScripted(map[string]Script{"": {Steps: steps, Text: result.Text, Error: result.Error}}, nil)
 }
 
-func waitFor(ctx context.Context, done <-chan struct{}) error {
+// WaitFor waits until done is closed, or ctx is done and gives its error.
+func WaitFor(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
 		return nil

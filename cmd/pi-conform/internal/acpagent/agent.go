@@ -115,12 +115,7 @@ func (a *Agent) clock(ctx context.Context, ticks <-chan time.Time) {
 func (a *Agent) await(ctx context.Context, done <-chan struct{}) error {
 	a.waiting.Add(1)
 	defer a.waiting.Add(-1)
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return workflow.WaitFor(ctx, done)
 }
 
 // maxLine is how long a line may be.

@@ -86,7 +86,7 @@ func beginsDump(line string) bool {
 
 // asCrash is the error as one that ends the case alone.
 func asCrash(err error) error {
-	if err == nil || errors.Is(err, harness.ErrMispredicted) || errors.Is(err, harness.ErrElsewhere) || errors.Is(err, context.Canceled) {
+	if harness.Blameless(err) {
 		return err
 	}
 	if _, ok := errors.AsType[*harness.SubjectError](err); ok {
@@ -118,12 +118,7 @@ func (s *patientSession) Settle(out func(*trace.Entry)) error {
 func (s *patientSession) Close() error { return s.subject.endCase(s.Session.Close()) }
 
 // NextWake is the subject's.
-func (s *patientSession) NextWake() (d time.Duration, ok bool) {
-	if sleeper, is := s.Session.(harness.Sleeper); is {
-		return sleeper.NextWake()
-	}
-	return 0, false
-}
+func (s *patientSession) NextWake() (d time.Duration, ok bool) { return harness.NextWake(s.Session) }
 
 // failedSession is a case that could not be opened.
 type failedSession struct{ err error }
