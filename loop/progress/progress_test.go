@@ -275,8 +275,14 @@ func TestPlug(t *testing.T) {
 // executions, and that neither is left behind.
 func TestPlugEqualIDs(t *testing.T) {
 	r := registry(t, progress.Options{})
+	var mu sync.Mutex // two executions may report at the same time
 	tokens := map[uint64]bool{}
-	r.Observe(func(o progress.Observation) error { tokens[o.Token] = true; return nil })
+	r.Observe(func(o progress.Observation) error {
+		mu.Lock()
+		defer mu.Unlock()
+		tokens[o.Token] = true
+		return nil
+	})
 	plug := progress.NewPlug(r, "a", nil)
 	tool := plug.Wrap(&loop.Tool{Name: "t", Execute: func(ctx context.Context, _ loop.Execution, _ func(*trace.Result)) (*trace.Result, error) {
 		expect(t, progress.From(ctx), progress.Text("half"), true, nil)
